@@ -1,0 +1,1 @@
+//! Adapters: how each agent CLI is launched, read and judged.

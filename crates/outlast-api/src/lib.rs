@@ -1,0 +1,1 @@
+//! The JSON views and commands that faces and scripts see.

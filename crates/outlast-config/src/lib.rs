@@ -1,0 +1,1 @@
+//! Plan, project and user configuration as text, read into the core's model with findings.

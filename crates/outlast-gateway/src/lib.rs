@@ -1,0 +1,1 @@
+//! The HTTP gateway between agents and providers: dialects, accounts, hold, meter, ledger.

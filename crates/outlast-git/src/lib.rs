@@ -1,0 +1,1 @@
+//! Repositories, workspaces, checkpoints, scope diffs, landing.

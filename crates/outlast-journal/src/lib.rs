@@ -1,0 +1,1 @@
+//! Durable records, replay, snapshots, and the exchange ledger.

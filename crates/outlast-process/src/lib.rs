@@ -1,0 +1,1 @@
+//! Spawner, attempt shim, process-tree containment, file sandbox.

@@ -1,0 +1,1 @@
+//! Deterministic simulator of the core: seeds, faults, bug base.

@@ -1,0 +1,1 @@
+//! Scripted provider, scripted agent, git fixtures.

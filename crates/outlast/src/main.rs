@@ -1,0 +1,2 @@
+//! The `outlast` binary.
+fn main() {}
