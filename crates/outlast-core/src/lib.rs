@@ -5,6 +5,7 @@
 
 pub mod hash;
 pub mod ids;
+pub mod plan;
 pub mod time;
 
 pub use ids::{AccountId, AgentName, AttemptId, Epoch, Oid, RunId, TaskId};
