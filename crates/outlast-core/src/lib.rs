@@ -3,10 +3,28 @@
 //! Nothing here reads a clock, a file, the environment or a random source: what the outside world knows arrives as a
 //! [`record`], what should happen leaves as an operation. The same code runs live, in replay and in the simulator.
 
+pub mod admit;
+pub mod class;
+mod core;
+mod decide;
+pub mod desired;
+pub mod driver;
+pub mod explain;
+pub mod glob;
 pub mod hash;
 pub mod ids;
 pub mod plan;
+pub mod record;
+pub mod retry;
+pub mod run;
+pub mod task;
 pub mod time;
+pub mod usage;
+pub mod wake;
 
+pub use class::Class;
+pub use self::core::{Core, Window, total};
 pub use ids::{AccountId, AgentName, AttemptId, Epoch, Oid, RunId, TaskId};
+pub use record::{Fact, Record, Stream};
 pub use time::Timestamp;
+pub use usage::Usage;

@@ -163,7 +163,7 @@ mod tests {
         changed[2].tasks[0].steps[0].command = Some("rm".into());
         agent(&mut changed[3], |a| a.command.push("-x".into()));
         agent(&mut changed[4], |a| {
-            a.env.extend([("A".into(), "1".into())])
+            a.env = [("A".into(), "1".into())].into();
         });
         agent(&mut changed[5], |a| a.inherit.push("hooks".into()));
         for (which, changed) in changed.iter().enumerate() {
