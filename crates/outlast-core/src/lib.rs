@@ -22,8 +22,8 @@ pub mod time;
 pub mod usage;
 pub mod wake;
 
-pub use class::Class;
 pub use self::core::{Core, Window, total};
+pub use class::Class;
 pub use ids::{AccountId, AgentName, AttemptId, Epoch, Oid, RunId, TaskId};
 pub use record::{Fact, Record, Stream};
 pub use time::Timestamp;

@@ -1,0 +1,509 @@
+//! The outside world becomes facts: a command is checked against what is true, and becomes records or is refused.
+//!
+//! An outcome that carries an older attempt or epoch than the living one is stale and is refused: whoever sent it was
+//! given up. A command that has already had its effect yields no record, so that repeating it is harmless.
+
+use crate::class::Class;
+use crate::core::Core;
+use crate::ids::{AccountId, Epoch, Oid, RunId, TaskId};
+use crate::record::{
+    Fact, LandingCause, Outcome, Record, RunSpec, ShimRef, Stream, TaskSpec, Verdict,
+};
+use crate::run::{Mode, Run};
+use crate::task::{Phase, Stage, Task};
+use crate::time::Timestamp;
+use crate::usage::Usage;
+
+/// Something that the outside world says or wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Execute a plan.
+    StartRun {
+        /// A new id.
+        run: RunId,
+        /// What the core needs of the plan.
+        spec: RunSpec,
+        /// Its tasks in the plan's order.
+        tasks: Vec<(TaskId, TaskSpec)>,
+    },
+    /// Park what is alive and start nothing.
+    PauseRun(RunId),
+    /// Park what is alive and leave.
+    StopRun(RunId),
+    /// Go on.
+    ResumeRun(RunId),
+    /// News of a living attempt.
+    Attempt {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+        /// Which try.
+        number: u32,
+        /// The fence it was started with.
+        epoch: Epoch,
+        /// What is new.
+        news: AttemptNews,
+    },
+    /// A provider answered and billed: true whether or not the attempt still lives.
+    Exchanged {
+        /// The run that is billed.
+        run: RunId,
+        /// The task that is billed.
+        task: TaskId,
+        /// The attempt that asked.
+        number: u32,
+        /// Who bills.
+        account: AccountId,
+        /// Whether it was a main turn.
+        main: bool,
+        /// What it consumed.
+        usage: Usage,
+    },
+    /// The work of an attempt was checked.
+    Verified {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+        /// Whose work.
+        number: u32,
+        /// The tree that was checked, kept in the store.
+        checkpoint: Option<Oid>,
+        /// What came of it.
+        verdict: Verdict,
+    },
+    /// A person wants a verified result to land.
+    Land {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+    },
+    /// News of a landing.
+    Landing {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+        /// What is new.
+        news: LandingNews,
+    },
+    /// A person gives a task's work up.
+    Discard {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+    },
+    /// The work is archived.
+    Discarded {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+    },
+    /// A provider refused with a stated end.
+    CloseAccount {
+        /// Which account.
+        account: AccountId,
+        /// Why.
+        class: Class,
+        /// Until when.
+        until: Timestamp,
+    },
+}
+
+/// News of a living attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AttemptNews {
+    /// Its workspace holds its base.
+    WorkspaceReady(Oid),
+    /// Its shim lives.
+    Spawned(ShimRef),
+    /// The CLI named its session.
+    SessionSeen(String),
+    /// A request of it waits.
+    Held {
+        /// What for.
+        class: Class,
+        /// Until when, where known.
+        until: Option<Timestamp>,
+    },
+    /// No request of it waits.
+    Released,
+    /// A tree of it is in the store.
+    Checkpointed(Oid),
+    /// Its agent is gone.
+    Exited(Outcome),
+    /// No process of it lives.
+    Ended,
+}
+
+/// News of a landing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LandingNews {
+    /// A verified candidate exists.
+    Candidate {
+        /// The target's tip that it was made for.
+        old: Option<Oid>,
+        /// The commit.
+        new: Oid,
+    },
+    /// The target holds the commit.
+    Landed(Oid),
+    /// It did not happen.
+    Refused {
+        /// Why.
+        cause: LandingCause,
+        /// For people.
+        detail: String,
+    },
+}
+
+/// Why a command became no record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// There is no such run.
+    #[error("no run `{0}`")]
+    NoRun(RunId),
+    /// There is no such task.
+    #[error("no task `{1}` in run `{0}`")]
+    NoTask(RunId, TaskId),
+    /// A run of this id exists.
+    #[error("run `{0}` exists already")]
+    RunExists(RunId),
+    /// It comes from an attempt that was given up.
+    #[error("attempt {1} of task `{0}` was given up")]
+    Stale(TaskId, u32),
+    /// The task is in a state in which this cannot be done.
+    #[error("task `{task}` is {state}: cannot {wish}")]
+    Illegal {
+        /// Which task.
+        task: TaskId,
+        /// The state it is in.
+        state: &'static str,
+        /// What was wanted.
+        wish: &'static str,
+    },
+    /// It can land only after what it needs.
+    #[error("task `{task}` starts from `{need}`, which has not landed")]
+    NeedNotLanded {
+        /// Which task.
+        task: TaskId,
+        /// What it needs.
+        need: TaskId,
+    },
+}
+
+impl Core {
+    /// Turns a command into the facts that it makes true.
+    ///
+    /// # Errors
+    /// A [`Rejection`] where the command is stale, or cannot be done in the state that things are in.
+    pub fn admit(&self, now: Timestamp, command: Command) -> Result<Vec<Record>, Rejection> {
+        match command {
+            Command::StartRun { run, spec, tasks } => self.admit_start(now, run, spec, tasks),
+            Command::PauseRun(run) => self.admit_mode(now, run, Mode::Paused, Fact::RunPaused),
+            Command::StopRun(run) => self.admit_mode(now, run, Mode::Stopped, Fact::RunStopped),
+            Command::ResumeRun(run) => self.admit_mode(now, run, Mode::Running, Fact::RunResumed),
+            Command::Attempt {
+                run,
+                task,
+                number,
+                epoch,
+                news,
+            } => {
+                let found = self.find(&run, &task)?;
+                let fact = admit_attempt(found, number, epoch, news)?;
+                Ok(fact
+                    .map(|fact| on_task(now, run, task, fact))
+                    .into_iter()
+                    .collect())
+            }
+            Command::Exchanged {
+                run,
+                task,
+                number,
+                account,
+                main,
+                usage,
+            } => {
+                self.find(&run, &task)?;
+                Ok(vec![on_task(
+                    now,
+                    run,
+                    task,
+                    Fact::Exchanged {
+                        number,
+                        account,
+                        main,
+                        usage,
+                    },
+                )])
+            }
+            Command::Verified {
+                run,
+                task,
+                number,
+                checkpoint,
+                verdict,
+            } => {
+                let found = self.find(&run, &task)?;
+                if found.phase != (Phase::Verifying { number }) {
+                    return Err(Rejection::Stale(task, number));
+                }
+                let kept = checkpoint.map(|commit| Fact::Checkpointed { number, commit });
+                let facts = kept.into_iter().chain([Fact::Verified { number, verdict }]);
+                Ok(facts
+                    .map(|fact| on_task(now, run.clone(), task.clone(), fact))
+                    .collect())
+            }
+            Command::Land { run, task } => self.admit_land(now, run, task),
+            Command::Landing { run, task, news } => {
+                let found = self.find(&run, &task)?;
+                let fact = admit_landing(found, news)?;
+                Ok(fact
+                    .map(|fact| on_task(now, run, task, fact))
+                    .into_iter()
+                    .collect())
+            }
+            Command::Discard { run, task } => self.admit_discard(now, run, task),
+            Command::Discarded { run, task } => {
+                let found = self.find(&run, &task)?;
+                match found.phase {
+                    Phase::Discarding => Ok(vec![on_task(now, run, task, Fact::Discarded)]),
+                    Phase::Discarded => Ok(Vec::new()),
+                    _ => Err(illegal(found, "be discarded")),
+                }
+            }
+            Command::CloseAccount {
+                account,
+                class,
+                until,
+            } => {
+                // A stated end is never shortened: with several windows rejected, the latest reset wins.
+                let known = self
+                    .closed_until(&account, now)
+                    .is_some_and(|(known, _)| known >= until);
+                let fact = Fact::AccountClosed { class, until };
+                let record = Record {
+                    at: now,
+                    stream: Stream::Account(account),
+                    fact,
+                };
+                Ok(if known || until <= now {
+                    Vec::new()
+                } else {
+                    vec![record]
+                })
+            }
+        }
+    }
+
+    fn admit_start(
+        &self,
+        now: Timestamp,
+        run: RunId,
+        spec: RunSpec,
+        tasks: Vec<(TaskId, TaskSpec)>,
+    ) -> Result<Vec<Record>, Rejection> {
+        if self.runs.contains_key(&run) {
+            return Err(Rejection::RunExists(run));
+        }
+        let started = Record {
+            at: now,
+            stream: Stream::Run(run.clone()),
+            fact: Fact::RunStarted(spec),
+        };
+        let added = tasks
+            .into_iter()
+            .map(|(id, spec)| on_task(now, run.clone(), id, Fact::TaskAdded(spec)));
+        Ok(std::iter::once(started).chain(added).collect())
+    }
+
+    fn admit_mode(
+        &self,
+        now: Timestamp,
+        run: RunId,
+        wanted: Mode,
+        fact: Fact,
+    ) -> Result<Vec<Record>, Rejection> {
+        let found = self
+            .runs
+            .get(&run)
+            .ok_or_else(|| Rejection::NoRun(run.clone()))?;
+        // A finished run has nothing to pause or to stop, and resuming it changes nothing.
+        let already = found.mode == wanted || matches!(found.mode, Mode::Finished(_));
+        Ok(if already {
+            Vec::new()
+        } else {
+            vec![Record {
+                at: now,
+                stream: Stream::Run(run),
+                fact,
+            }]
+        })
+    }
+
+    fn admit_land(
+        &self,
+        now: Timestamp,
+        run: RunId,
+        task: TaskId,
+    ) -> Result<Vec<Record>, Rejection> {
+        let found = self.find(&run, &task)?;
+        match &found.phase {
+            Phase::Landed { .. } | Phase::Landing { .. } => Ok(Vec::new()),
+            Phase::Done(finished) if finished.wanted => Ok(Vec::new()),
+            Phase::Done(_) => {
+                let behind = found
+                    .spec
+                    .needs
+                    .iter()
+                    .find(|need| !self.lands_before(&run, need));
+                match behind {
+                    Some(need) => Err(Rejection::NeedNotLanded {
+                        task,
+                        need: need.clone(),
+                    }),
+                    None => Ok(vec![on_task(now, run, task, Fact::LandRequested)]),
+                }
+            }
+            _ => Err(illegal(found, "land")),
+        }
+    }
+
+    /// Whether a need has landed, or is to land first.
+    fn lands_before(&self, run: &RunId, need: &TaskId) -> bool {
+        match self
+            .runs
+            .get(run)
+            .and_then(|run| run.task(need))
+            .map(|task| &task.phase)
+        {
+            Some(Phase::Done(finished)) => finished.wanted,
+            Some(Phase::Landing { .. } | Phase::Landed { .. }) | None => true,
+            Some(_) => false,
+        }
+    }
+
+    fn admit_discard(
+        &self,
+        now: Timestamp,
+        run: RunId,
+        task: TaskId,
+    ) -> Result<Vec<Record>, Rejection> {
+        let found = self.find(&run, &task)?;
+        match &found.phase {
+            Phase::Discarding | Phase::Discarded => Ok(Vec::new()),
+            Phase::Landing { .. } | Phase::Landed { .. } => {
+                Err(illegal(found, "be discarded: its commit is on the target"))
+            }
+            Phase::Live(_) | Phase::Verifying { .. } => Err(illegal(
+                found,
+                "be discarded while it is worked on: pause it first",
+            )),
+            _ => Ok(vec![on_task(now, run, task, Fact::DiscardRequested)]),
+        }
+    }
+
+    fn find(&self, run: &RunId, task: &TaskId) -> Result<&Task, Rejection> {
+        let found: &Run = self
+            .runs
+            .get(run)
+            .ok_or_else(|| Rejection::NoRun(run.clone()))?;
+        found
+            .task(task)
+            .ok_or_else(|| Rejection::NoTask(run.clone(), task.clone()))
+    }
+}
+
+const fn on_task(at: Timestamp, run: RunId, task: TaskId, fact: Fact) -> Record {
+    Record {
+        at,
+        stream: Stream::Task(run, task),
+        fact,
+    }
+}
+
+fn illegal(task: &Task, wish: &'static str) -> Rejection {
+    Rejection::Illegal {
+        task: task.id.clone(),
+        state: task.state(),
+        wish,
+    }
+}
+
+fn admit_attempt(
+    task: &Task,
+    number: u32,
+    epoch: Epoch,
+    news: AttemptNews,
+) -> Result<Option<Fact>, Rejection> {
+    let stale = || Rejection::Stale(task.id.clone(), number);
+    let attempt = task
+        .attempt()
+        .filter(|a| a.number == number && a.epoch == epoch)
+        .ok_or_else(stale)?;
+    let ending = matches!(attempt.stage, Stage::Ending(_));
+    if matches!(news, AttemptNews::Ended) {
+        // Only what was given up can have ended: the reason is on record before the processes are touched.
+        return if ending {
+            Ok(Some(Fact::AttemptEnded { number }))
+        } else {
+            Err(stale())
+        };
+    }
+    if let AttemptNews::Checkpointed(commit) = news {
+        return Ok((task.checkpoint.as_ref() != Some(&commit))
+            .then_some(Fact::Checkpointed { number, commit }));
+    }
+    if ending {
+        return Err(stale());
+    }
+    Ok(match news {
+        AttemptNews::WorkspaceReady(base) => {
+            (task.base.as_ref() != Some(&base)).then_some(Fact::WorkspaceReady { number, base })
+        }
+        AttemptNews::Spawned(shim) => {
+            (attempt.shim.as_ref() != Some(&shim)).then_some(Fact::Spawned { number, shim })
+        }
+        AttemptNews::SessionSeen(session) => (task.session.as_ref() != Some(&session))
+            .then_some(Fact::SessionSeen { number, session }),
+        AttemptNews::Held { class, until } => {
+            let known = attempt
+                .held
+                .as_ref()
+                .is_some_and(|held| held.class == class && held.until == until);
+            (!known).then_some(Fact::Held {
+                number,
+                class,
+                until,
+            })
+        }
+        AttemptNews::Released => attempt.held.is_some().then_some(Fact::Released { number }),
+        AttemptNews::Exited(outcome) => {
+            (attempt.stage == Stage::Working).then_some(Fact::AttemptExited { number, outcome })
+        }
+        AttemptNews::Checkpointed(_) | AttemptNews::Ended => None,
+    })
+}
+
+fn admit_landing(task: &Task, news: LandingNews) -> Result<Option<Fact>, Rejection> {
+    match (news, &task.phase) {
+        (LandingNews::Candidate { old, new }, Phase::Done(_)) => {
+            Ok(Some(Fact::LandingStarted { old, new }))
+        }
+        (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => {
+            Ok(Some(Fact::Landed { commit }))
+        }
+        (LandingNews::Refused { cause, detail }, Phase::Landing { .. } | Phase::Done(_)) => {
+            Ok(Some(Fact::LandingRefused { cause, detail }))
+        }
+        (LandingNews::Landed(commit), Phase::Landed { commit: known, .. }) if commit == *known => {
+            Ok(None)
+        }
+        _ => Err(illegal(task, "land")),
+    }
+}

@@ -1,0 +1,390 @@
+//! The whole state, and the one way it changes: [`Core::apply`].
+//!
+//! Live and replay are the same path. `apply` never fails and never decides: what is illegal was refused by
+//! [`admit`](crate::admit) before it became a record, and a record is true for ever.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::{Class, Remedy};
+use crate::ids::{AccountId, Epoch, RunId, TaskId};
+use crate::record::{EndReason, Fact, LandingCause, Outcome, Record, Stream, Verdict};
+use crate::retry;
+use crate::run::{Index, Mode, Run};
+use crate::task::{Attempt, Failure, Finished, Held, Phase, Refused, Stage};
+use crate::time::Timestamp;
+use crate::usage::Usage;
+
+/// Everything that is true, as a fold of the records.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Core {
+    /// Every run, in the order of their ids.
+    pub runs: BTreeMap<RunId, Run>,
+    /// Accounts that are not plainly open.
+    pub accounts: BTreeMap<AccountId, Window>,
+    /// How many records each stream has.
+    revisions: BTreeMap<String, u64>,
+}
+
+/// Whether an account takes requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Window {
+    /// It does.
+    Open,
+    /// It does not.
+    Closed {
+        /// Why.
+        class: Class,
+        /// When it opens again.
+        until: Timestamp,
+    },
+}
+
+impl Core {
+    /// The revision that the next record of `stream` has, counted from 1.
+    pub fn next_revision(&self, stream: &Stream) -> u64 {
+        self.revisions
+            .get(&stream.to_string())
+            .copied()
+            .unwrap_or(0)
+            + 1
+    }
+
+    /// The run of this id.
+    pub fn run(&self, id: &RunId) -> Option<&Run> {
+        self.runs.get(id)
+    }
+
+    /// When the account takes requests again, or nothing where it does now.
+    pub fn closed_until(&self, account: &AccountId, now: Timestamp) -> Option<(Timestamp, Class)> {
+        match self.accounts.get(account) {
+            Some(Window::Closed { class, until }) if *until > now => Some((*until, *class)),
+            _ => None,
+        }
+    }
+
+    /// Takes a fact in.
+    pub fn apply(&mut self, record: &Record) {
+        *self.revisions.entry(record.stream.to_string()).or_default() += 1;
+        match &record.stream {
+            Stream::Account(account) => self.apply_account(account, &record.fact),
+            Stream::Run(id) => {
+                if let Fact::RunStarted(spec) = &record.fact {
+                    self.runs
+                        .insert(id.clone(), Run::new(id.clone(), spec.clone(), record.at));
+                } else if let Some(run) = self.runs.get_mut(id) {
+                    apply_run(run, &record.fact);
+                }
+            }
+            Stream::Task(id, task) => {
+                if let Some(run) = self.runs.get_mut(id) {
+                    apply_task(run, task, record.at, &record.fact);
+                }
+            }
+        }
+    }
+
+    fn apply_account(&mut self, account: &AccountId, fact: &Fact) {
+        match fact {
+            Fact::AccountClosed { class, until } => {
+                self.accounts.insert(
+                    account.clone(),
+                    Window::Closed {
+                        class: *class,
+                        until: *until,
+                    },
+                );
+            }
+            Fact::AccountOpened => drop(self.accounts.insert(account.clone(), Window::Open)),
+            _ => {}
+        }
+    }
+}
+
+fn apply_run(run: &mut Run, fact: &Fact) {
+    match fact {
+        Fact::RunPaused => run.mode = Mode::Paused,
+        Fact::RunStopped => run.mode = Mode::Stopped,
+        Fact::RunResumed => {
+            run.mode = Mode::Running;
+            for index in run.parked.clone() {
+                run.set_phase(index, Phase::Ready);
+            }
+        }
+        Fact::RunFinished { state } => run.mode = Mode::Finished(*state),
+        _ => {}
+    }
+}
+
+fn apply_task(run: &mut Run, id: &TaskId, at: Timestamp, fact: &Fact) {
+    if let Fact::TaskAdded(spec) = fact {
+        run.add(id.clone(), spec.clone());
+        return;
+    }
+    let Some(index) = run.index(id) else { return };
+    match fact {
+        Fact::AttemptEnded { number } => attempt_ended(run, index, *number, at),
+        Fact::Verified { verdict, .. } => verified(run, index, verdict, at),
+        Fact::LandRequested
+        | Fact::LandingStarted { .. }
+        | Fact::Landed { .. }
+        | Fact::LandingRefused { .. }
+        | Fact::DiscardRequested
+        | Fact::Discarded => apply_landing(run, index, fact),
+        _ => apply_attempt(run, index, at, fact),
+    }
+}
+
+/// Facts that change a living attempt or what is known of the task, and no index.
+fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
+    if let Fact::AttemptStarted {
+        number,
+        epoch,
+        rung,
+    } = fact
+    {
+        let attempt = Attempt {
+            number: *number,
+            epoch: *epoch,
+            rung: rung.clone(),
+            started_at: at,
+            shim: None,
+            held: None,
+            stage: Stage::Working,
+        };
+        run.set_phase(index, Phase::Live(attempt));
+        let task = &mut run.tasks[index as usize];
+        task.attempts = *number;
+        task.resumed_by = Some(rung.clone());
+        return;
+    }
+    let task = &mut run.tasks[index as usize];
+    match fact {
+        Fact::WorkspaceReady { base, .. } => task.base = Some(base.clone()),
+        Fact::SessionSeen { session, .. } => task.session = Some(session.clone()),
+        Fact::Checkpointed { commit, .. } => task.checkpoint = Some(commit.clone()),
+        Fact::Exchanged { main, usage, .. } => {
+            task.turns += u32::from(*main);
+            task.usage.add(usage);
+        }
+        _ => {}
+    }
+    let Phase::Live(attempt) = &mut task.phase else {
+        return;
+    };
+    match fact {
+        Fact::Spawned { shim, .. } => attempt.shim = Some(shim.clone()),
+        Fact::Held { class, until, .. } => {
+            let since = attempt.held.as_ref().map_or(at, |held| held.since);
+            attempt.held = Some(Held {
+                class: *class,
+                since,
+                until: *until,
+            });
+        }
+        Fact::Released { .. } => attempt.held = None,
+        Fact::AttemptExited { outcome, .. } => attempt.stage = Stage::Exited(outcome.clone()),
+        Fact::AttemptEnding { reason, .. } => attempt.stage = Stage::Ending(reason.clone()),
+        _ => {}
+    }
+}
+
+/// The terminal record of a start: the reason that was recorded before decides what follows.
+fn attempt_ended(run: &mut Run, index: Index, number: u32, at: Timestamp) {
+    let task = &run.tasks[index as usize];
+    let Phase::Live(Attempt {
+        stage: Stage::Ending(reason),
+        ..
+    }) = &task.phase
+    else {
+        return;
+    };
+    match reason.clone() {
+        EndReason::Finished => run.set_phase(index, Phase::Verifying { number }),
+        EndReason::Failed { class, why } => failed(run, index, class, why, at),
+        // A run may have been resumed while its attempts were still being parked.
+        EndReason::Parked if run.mode == Mode::Running => run.set_phase(index, Phase::Ready),
+        EndReason::Parked => run.set_phase(index, Phase::Parked),
+        EndReason::Discarded => run.set_phase(index, Phase::Discarding),
+    }
+}
+
+fn verified(run: &mut Run, index: Index, verdict: &Verdict, at: Timestamp) {
+    let task = &mut run.tasks[index as usize];
+    if !matches!(task.phase, Phase::Verifying { .. }) {
+        return;
+    }
+    match verdict {
+        Verdict::Failed { class, why } => failed(run, index, *class, why.clone(), at),
+        Verdict::Passed { .. } if task.stale => run.set_phase(index, Phase::Stale),
+        Verdict::Passed { result } => {
+            task.last_failure = None;
+            run.results += 1;
+            let finished = Finished {
+                result: result.clone(),
+                order: run.results,
+                wanted: run.spec.auto_land,
+                refused: None,
+            };
+            run.set_phase(index, Phase::Done(finished));
+            for dependant in run.dependants(index) {
+                let task = &mut run.tasks[dependant as usize];
+                task.needs_open = task.needs_open.saturating_sub(1);
+                if task.needs_open == 0 && task.phase == Phase::Pending {
+                    run.set_phase(dependant, Phase::Ready);
+                }
+            }
+        }
+    }
+}
+
+/// An attempt, or the check of its work, failed: again now, again later, or not again.
+fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp) {
+    let seed = run.spec.seed;
+    let task = &mut run.tasks[index as usize];
+    task.last_failure = Some(Failure { class, why });
+    if class == Class::CorruptSession {
+        task.session = None;
+    }
+    match class.remedy() {
+        Remedy::Retry => {
+            task.tries_used += 1;
+            task.free_retries = 0;
+        }
+        Remedy::Later => task.free_retries += 1,
+        Remedy::Person => {}
+    }
+    let again = class.remedy() != Remedy::Person
+        && task.tries_used <= task.spec.retries
+        && task.free_retries <= retry::FREE_RETRIES_MAX
+        && !task.stale;
+    if again {
+        let until = at.plus(retry::delay(seed, task, class));
+        run.set_phase(index, Phase::Waiting { until });
+    } else {
+        run.set_phase(index, Phase::Failed);
+        block_dependants(run, index);
+    }
+}
+
+/// Blocks everything that waits for a result that will not come.
+fn block_dependants(run: &mut Run, index: Index) {
+    let by = run.tasks[index as usize].id.clone();
+    for dependant in run.dependants(index) {
+        if matches!(
+            run.tasks[dependant as usize].phase,
+            Phase::Pending | Phase::Ready | Phase::Waiting { .. } | Phase::Parked
+        ) {
+            run.set_phase(dependant, Phase::Blocked { by: by.clone() });
+            block_dependants(run, dependant);
+        }
+    }
+}
+
+fn apply_landing(run: &mut Run, index: Index, fact: &Fact) {
+    let phase = run.tasks[index as usize].phase.clone();
+    match (fact, phase) {
+        (Fact::LandRequested, Phase::Done(finished)) => {
+            run.set_phase(
+                index,
+                Phase::Done(Finished {
+                    wanted: true,
+                    refused: None,
+                    ..finished
+                }),
+            );
+        }
+        (Fact::LandingStarted { old, new }, Phase::Done(finished)) => {
+            run.set_phase(
+                index,
+                Phase::Landing {
+                    finished,
+                    old: old.clone(),
+                    new: new.clone(),
+                },
+            );
+        }
+        (Fact::Landed { commit }, Phase::Landing { finished, .. } | Phase::Done(finished)) => {
+            run.set_phase(
+                index,
+                Phase::Landed {
+                    result: finished.result,
+                    commit: commit.clone(),
+                },
+            );
+        }
+        (
+            Fact::LandingRefused { cause, detail },
+            Phase::Landing { finished, .. } | Phase::Done(finished),
+        ) => {
+            let wanted = *cause == LandingCause::TargetMoved;
+            let refused = Some(Refused {
+                cause: *cause,
+                detail: detail.clone(),
+            });
+            run.set_phase(
+                index,
+                Phase::Done(Finished {
+                    wanted,
+                    refused,
+                    ..finished
+                }),
+            );
+        }
+        (Fact::DiscardRequested, _) => run.set_phase(index, Phase::Discarding),
+        (Fact::Discarded, _) => {
+            run.set_phase(index, Phase::Discarded);
+            spoil_dependants(run, index);
+        }
+        _ => {}
+    }
+}
+
+/// Marks everything that was built on work that is discarded now.
+fn spoil_dependants(run: &mut Run, index: Index) {
+    let by = run.tasks[index as usize].id.clone();
+    for dependant in run.dependants(index) {
+        match run.tasks[dependant as usize].phase {
+            Phase::Pending | Phase::Ready | Phase::Waiting { .. } | Phase::Parked => {
+                run.set_phase(dependant, Phase::Blocked { by: by.clone() });
+                spoil_dependants(run, dependant);
+            }
+            Phase::Live(_) | Phase::Verifying { .. } | Phase::Landing { .. } => {
+                run.tasks[dependant as usize].stale = true
+            }
+            Phase::Done(_) => {
+                run.set_phase(dependant, Phase::Stale);
+                spoil_dependants(run, dependant);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The fence of the next attempt of a task.
+pub(crate) const fn next_epoch(attempts: u32) -> Epoch {
+    Epoch(attempts + 1)
+}
+
+/// A sum over all tasks of a run.
+pub fn total(run: &Run) -> Usage {
+    let mut sum = Usage::default();
+    for task in &run.tasks {
+        sum.add(&task.usage);
+    }
+    sum
+}
+
+impl From<&Outcome> for EndReason {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Finished => Self::Finished,
+            Outcome::Failed { class, why } => Self::Failed {
+                class: *class,
+                why: why.clone(),
+            },
+        }
+    }
+}

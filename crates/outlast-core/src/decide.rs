@@ -1,0 +1,185 @@
+//! The clock and the policy become facts: who starts, who is given up, what is over.
+//!
+//! Called again and again until it has nothing to add; each call looks only at tasks that are in flight or could start.
+
+use crate::core::{Core, next_epoch};
+use crate::glob;
+use crate::ids::{AccountId, TaskId};
+use crate::record::{EndReason, Fact, LandingCause, Record, RunEnd, Rung, Stream};
+use crate::run::{Index, Mode, Run};
+use crate::task::{Phase, Stage, Task};
+use crate::time::Timestamp;
+
+impl Core {
+    /// What follows from the time and from what is true.
+    pub fn decide(&self, now: Timestamp) -> Vec<Record> {
+        let mut records = self.reopen(now);
+        for run in self.runs.values() {
+            endings(run, now, &mut records);
+            if run.mode == Mode::Running {
+                self.starts(run, now, &mut records);
+                if records.is_empty() && run.is_settled() {
+                    let fact = Fact::RunFinished {
+                        state: verdict(run),
+                    };
+                    records.push(Record {
+                        at: now,
+                        stream: Stream::Run(run.id.clone()),
+                        fact,
+                    });
+                }
+            }
+        }
+        records
+    }
+
+    fn reopen(&self, now: Timestamp) -> Vec<Record> {
+        let due = self
+            .accounts
+            .iter()
+            .filter(|(_, window)| window.is_due(now));
+        due.map(|(account, _)| Record {
+            at: now,
+            stream: Stream::Account(account.clone()),
+            fact: Fact::AccountOpened,
+        })
+        .collect()
+    }
+
+    /// Starts tasks while there is room, begun ones first, then in the plan's order.
+    fn starts(&self, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
+        let mut room = run.spec.concurrency.saturating_sub(run.busy);
+        let due = run
+            .waiting
+            .iter()
+            .take_while(|(until, _)| *until <= now)
+            .map(|&(_, index)| index);
+        let mut chosen: Vec<Index> = Vec::new();
+        for index in due.chain(run.ready.iter().map(|&(_, index)| index)) {
+            if room == 0 {
+                break;
+            }
+            let task = &run.tasks[index as usize];
+            if self.quota_until(task, now).is_some() || clash(run, &chosen, task).is_some() {
+                continue;
+            }
+            records.push(start(run, task, now));
+            chosen.push(index);
+            room -= 1;
+        }
+    }
+
+    /// When the first of the task's accounts opens, where it is pointless to start before.
+    pub(crate) fn quota_until(
+        &self,
+        task: &Task,
+        now: Timestamp,
+    ) -> Option<(Timestamp, AccountId)> {
+        if !task.spec.needs_quota {
+            return None;
+        }
+        let closed = |account: &AccountId| {
+            self.closed_until(account, now)
+                .map(|(until, _)| (until, account.clone()))
+        };
+        let mut earliest = None;
+        for account in &task.spec.accounts {
+            let until = closed(account)?;
+            if earliest.as_ref().is_none_or(|known| until < *known) {
+                earliest = Some(until);
+            }
+        }
+        earliest
+    }
+}
+
+impl crate::core::Window {
+    fn is_due(&self, now: Timestamp) -> bool {
+        matches!(self, Self::Closed { until, .. } if *until <= now)
+    }
+}
+
+/// What is given up: agents that are gone, and living ones whose run no longer goes on.
+fn endings(run: &Run, now: Timestamp, records: &mut Vec<Record>) {
+    for &index in &run.active {
+        let task = &run.tasks[index as usize];
+        let Phase::Live(attempt) = &task.phase else {
+            continue;
+        };
+        let reason = match (&attempt.stage, run.mode) {
+            (Stage::Exited(outcome), _) => EndReason::from(outcome),
+            (Stage::Working, Mode::Paused | Mode::Stopped) => EndReason::Parked,
+            _ => continue,
+        };
+        let fact = Fact::AttemptEnding {
+            number: attempt.number,
+            reason,
+        };
+        records.push(Record {
+            at: now,
+            stream: Stream::Task(run.id.clone(), task.id.clone()),
+            fact,
+        });
+    }
+}
+
+fn start(run: &Run, task: &Task, now: Timestamp) -> Record {
+    let rung = match (&task.session, task.attempts) {
+        (_, 0) => Rung::Fresh,
+        (Some(session), _) => Rung::Session(session.clone()),
+        (None, _) => Rung::HandOver,
+    };
+    let fact = Fact::AttemptStarted {
+        number: task.attempts + 1,
+        epoch: next_epoch(task.attempts),
+        rung,
+    };
+    Record {
+        at: now,
+        stream: Stream::Task(run.id.clone(), task.id.clone()),
+        fact,
+    }
+}
+
+/// The task in flight, or about to be, whose scope meets this one's.
+pub(crate) fn clash(run: &Run, chosen: &[Index], task: &Task) -> Option<TaskId> {
+    let in_flight = run
+        .active
+        .iter()
+        .map(|&index| &run.tasks[index as usize])
+        .filter(|other| other.is_busy());
+    let about_to_be = chosen.iter().map(|&index| &run.tasks[index as usize]);
+    in_flight
+        .chain(about_to_be)
+        .find(|other| meet(&other.spec.writes, &task.spec.writes))
+        .map(|other| other.id.clone())
+}
+
+/// Whether two scopes can change one file. A scope that is not declared meets nothing: its workspace is its own, and
+/// the landing finds what does not merge.
+fn meet(a: &[String], b: &[String]) -> bool {
+    a.iter().any(|a| b.iter().any(|b| glob::overlap(a, b)))
+}
+
+/// How a run in which nothing is left to do has ended.
+fn verdict(run: &Run) -> RunEnd {
+    let wanted = |task: &Task| match &task.phase {
+        Phase::Landed { .. } => true,
+        Phase::Done(finished) => {
+            !run.spec.auto_land
+                || finished
+                    .refused
+                    .as_ref()
+                    .is_some_and(|r| r.cause == LandingCause::Empty)
+        }
+        _ => false,
+    };
+    let good = run.tasks.iter().filter(|task| wanted(task)).count();
+    if good == run.tasks.len() {
+        RunEnd::Done
+    } else if good == 0 && !run.tasks.iter().any(|task| task.result().is_some()) {
+        RunEnd::Failed
+    } else {
+        RunEnd::Degraded
+    }
+}

@@ -1,0 +1,203 @@
+//! One turn of the loop: commands in, records durable, state changed, effects started and cancelled.
+//!
+//! Synchronous and generic over where records go and what effects are, so that the engine and the simulator run the
+//! same code. The order within a turn is the crash-safety argument: nothing is applied that is not durable, and no
+//! effect starts that is not the consequence of something durable.
+
+use std::collections::BTreeMap;
+
+use crate::admit::{Command, Rejection};
+use crate::core::Core;
+use crate::desired::{Operation, OperationKey, Operations};
+use crate::record::{Record, Stream};
+use crate::time::Timestamp;
+
+/// Where records become durable.
+pub trait Store {
+    /// Why they could not.
+    type Error;
+
+    /// Makes records durable, in order, all or none. Each comes with its revision within its stream.
+    ///
+    /// # Errors
+    /// Where they are not durable: the caller must take nothing in.
+    fn append(&mut self, records: &[(u64, Record)]) -> Result<(), Self::Error>;
+}
+
+/// What acts on the world.
+pub trait Effects {
+    /// Starts an operation, which reports by commands.
+    fn start(&mut self, key: &OperationKey, operation: &Operation);
+
+    /// Stops working on an operation that is no longer wanted.
+    fn cancel(&mut self, key: &OperationKey);
+}
+
+/// Something the loop is given.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// What the outside world says or wants, if anything.
+    pub command: Option<Command>,
+    /// The operation that has returned with this input: it is no longer in flight.
+    pub returns: Option<OperationKey>,
+}
+
+impl From<Command> for Input {
+    fn from(command: Command) -> Self {
+        Self {
+            command: Some(command),
+            returns: None,
+        }
+    }
+}
+
+/// The one owner of the state.
+#[derive(Debug)]
+pub struct Driver<S, E> {
+    core: Core,
+    store: S,
+    effects: E,
+    in_flight: Operations,
+}
+
+impl<S: Store, E: Effects> Driver<S, E> {
+    /// A driver over a state that was replayed from `store`. Nothing is in flight yet.
+    pub const fn new(core: Core, store: S, effects: E) -> Self {
+        Self {
+            core,
+            store,
+            effects,
+            in_flight: Operations::new(),
+        }
+    }
+
+    /// What is true.
+    pub const fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// What acts on the world.
+    pub const fn effects(&mut self) -> &mut E {
+        &mut self.effects
+    }
+
+    /// How many operations are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// One turn: takes a batch of inputs in and brings the world in line. The answers are in the order of the inputs.
+    ///
+    /// # Errors
+    /// Where records could not be made durable. What was durable before is applied, nothing else; inputs that have no
+    /// answer had no effect.
+    pub fn step(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Answer>, S::Error> {
+        let mut answers = Vec::with_capacity(inputs.len());
+        let mut batch = Batch::default();
+        for input in inputs {
+            if let Some(key) = input.returns {
+                self.in_flight.remove(&key);
+            }
+            answers.push(match input.command {
+                Some(command) => self.admit(now, command, &mut batch)?,
+                None => Ok(()),
+            });
+        }
+        self.commit(&mut batch)?;
+        loop {
+            let records = self.core.decide(now);
+            if records.is_empty() {
+                break;
+            }
+            batch.extend(&self.core, records);
+            self.commit(&mut batch)?;
+        }
+        self.reconcile();
+        Ok(answers)
+    }
+
+    /// Admits a command into the batch. One that touches a stream the batch has touched is admitted against the state
+    /// after it; the others share one commit.
+    fn admit(
+        &mut self,
+        now: Timestamp,
+        command: Command,
+        batch: &mut Batch,
+    ) -> Result<Answer, S::Error> {
+        let shared = matches!(command, Command::Exchanged { .. });
+        match self.core.admit(now, command.clone()) {
+            Ok(records) if shared || !batch.touches(&records) => {
+                batch.extend(&self.core, records);
+                Ok(Ok(()))
+            }
+            // A refusal, too, may be due to what the batch is about to make true.
+            Err(rejection) if batch.records.is_empty() => Ok(Err(rejection)),
+            _ => {
+                self.commit(batch)?;
+                let answer = self.core.admit(now, command);
+                Ok(answer.map(|records| batch.extend(&self.core, records)))
+            }
+        }
+    }
+
+    fn commit(&mut self, batch: &mut Batch) -> Result<(), S::Error> {
+        let batch = std::mem::take(batch);
+        if batch.records.is_empty() {
+            return Ok(());
+        }
+        self.store.append(&batch.records)?;
+        for (_, record) in &batch.records {
+            self.core.apply(record);
+        }
+        Ok(())
+    }
+
+    fn reconcile(&mut self) {
+        let wanted = self.core.desired();
+        let unwanted: Vec<OperationKey> = self
+            .in_flight
+            .keys()
+            .filter(|key| !wanted.contains_key(key))
+            .cloned()
+            .collect();
+        for key in unwanted {
+            self.in_flight.remove(&key);
+            self.effects.cancel(&key);
+        }
+        for (key, operation) in wanted {
+            if !self.in_flight.contains_key(&key) {
+                self.effects.start(&key, &operation);
+                self.in_flight.insert(key, operation);
+            }
+        }
+    }
+}
+
+/// What became of an input.
+pub type Answer = Result<(), Rejection>;
+
+/// Records that share a commit.
+#[derive(Default)]
+struct Batch {
+    records: Vec<(u64, Record)>,
+    revisions: BTreeMap<Stream, u64>,
+}
+
+impl Batch {
+    fn touches(&self, records: &[Record]) -> bool {
+        records
+            .iter()
+            .any(|record| self.revisions.contains_key(&record.stream))
+    }
+
+    fn extend(&mut self, core: &Core, records: Vec<Record>) {
+        for record in records {
+            let next = self
+                .revisions
+                .entry(record.stream.clone())
+                .or_insert_with(|| core.next_revision(&record.stream));
+            self.records.push((*next, record));
+            *next += 1;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! When a task is tried again: soon for its own faults, ever later for the world's, with a jitter that spreads starts.
+
+use std::time::Duration;
+
+use crate::class::{Class, Remedy};
+use crate::hash::fnv1a;
+use crate::task::Task;
+
+/// How many attempts in a row may end by no fault of the task before it fails all the same: with the delays below this
+/// is more than a day of a world that does not work, and it ends a loop that no person sees.
+pub const FREE_RETRIES_MAX: u32 = 100;
+
+/// The first delay after a fault of the world.
+const LATER_FIRST: Duration = Duration::from_secs(2);
+/// The longest delay after a fault of the world: short enough that a reset is not missed by much.
+const LATER_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// How long to wait before the next attempt. Jitter only ever lengthens it.
+pub fn delay(seed: u64, task: &Task, class: Class) -> Duration {
+    let plain = match class.remedy() {
+        // A process that vanished has nobody to be gentle with.
+        _ if class == Class::Vanished && task.free_retries <= 1 => return Duration::ZERO,
+        Remedy::Later => {
+            let doublings = task.free_retries.saturating_sub(1).min(16);
+            LATER_FIRST.saturating_mul(1 << doublings).min(LATER_MAX)
+        }
+        // The provider is not at fault: only the same start with everyone else's is worth avoiding.
+        Remedy::Retry | Remedy::Person => return Duration::ZERO,
+    };
+    let mut key = task.id.as_str().as_bytes().to_vec();
+    key.extend_from_slice(&seed.to_le_bytes());
+    key.extend_from_slice(&task.attempts.to_le_bytes());
+    let share = u32::try_from(fnv1a(&key) % 256).unwrap_or(0);
+    plain + plain.saturating_mul(share) / 1024
+}

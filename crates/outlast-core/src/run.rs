@@ -1,0 +1,189 @@
+//! One execution of a plan: its tasks, and the indexes that keep a decision cheap.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{RunId, TaskId};
+use crate::record::{RunEnd, RunSpec, TaskSpec};
+use crate::task::{Phase, Task};
+use crate::time::Timestamp;
+
+/// A task's place in the plan: indexes of a run are short and do not change.
+pub type Index = u32;
+
+/// A run and everything that is true of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// What the plan says of it.
+    pub spec: RunSpec,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Whether it goes on.
+    pub mode: Mode,
+    /// Its tasks in the plan's order.
+    pub tasks: Vec<Task>,
+    /// How many results were verified: the order in which they land.
+    pub results: u64,
+    by_id: BTreeMap<TaskId, Index>,
+    /// Who needs a task, by its id: a plan may name a task before it lists it.
+    dependants: BTreeMap<TaskId, Vec<Index>>,
+    /// Tasks that can start. Those that were begun come first: nearly finished work is worth most.
+    pub(crate) ready: BTreeSet<(bool, Index)>,
+    /// Tasks that start again at a known time.
+    pub(crate) waiting: BTreeSet<(Timestamp, Index)>,
+    /// Tasks with something in flight.
+    pub(crate) active: BTreeSet<Index>,
+    /// How many tasks hold a slot.
+    pub(crate) busy: u32,
+    /// Verified results that are to land, in order.
+    pub(crate) landable: BTreeSet<(u64, Index)>,
+    /// Tasks that were stopped with their work kept.
+    pub(crate) parked: BTreeSet<Index>,
+}
+
+/// Whether a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Tasks are started as there is room.
+    Running,
+    /// Nothing is started and living attempts are parked, until a person resumes it.
+    Paused,
+    /// As paused, and the engine need not stay.
+    Stopped,
+    /// Nothing is left to do.
+    Finished(RunEnd),
+}
+
+impl Run {
+    /// A run without tasks.
+    pub(crate) const fn new(id: RunId, spec: RunSpec, started_at: Timestamp) -> Self {
+        Self {
+            id,
+            spec,
+            started_at,
+            mode: Mode::Running,
+            tasks: Vec::new(),
+            results: 0,
+            by_id: BTreeMap::new(),
+            dependants: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            active: BTreeSet::new(),
+            busy: 0,
+            landable: BTreeSet::new(),
+            parked: BTreeSet::new(),
+        }
+    }
+
+    /// The task of this id.
+    pub fn task(&self, id: &TaskId) -> Option<&Task> {
+        self.index(id).map(|i| &self.tasks[i as usize])
+    }
+
+    /// The place of the task of this id.
+    pub(crate) fn index(&self, id: &TaskId) -> Option<Index> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The tasks that need this one.
+    pub(crate) fn dependants(&self, index: Index) -> Vec<Index> {
+        self.dependants
+            .get(&self.tasks[index as usize].id)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Adds a task.
+    pub(crate) fn add(&mut self, id: TaskId, spec: TaskSpec) {
+        let index = Index::try_from(self.tasks.len()).unwrap_or(Index::MAX);
+        let needs: BTreeSet<&TaskId> = spec.needs.iter().collect();
+        for &need in &needs {
+            self.dependants.entry(need.clone()).or_default().push(index);
+        }
+        let needs_open = needs
+            .iter()
+            .filter(|need| self.task(need).is_none_or(|task| task.result().is_none()))
+            .count();
+        self.by_id.insert(id.clone(), index);
+        self.tasks.push(Task::new(
+            id,
+            spec,
+            u32::try_from(needs_open).unwrap_or(u32::MAX),
+        ));
+        self.enter(index);
+    }
+
+    /// Moves a task to another phase and keeps every index true.
+    pub(crate) fn set_phase(&mut self, index: Index, phase: Phase) {
+        self.leave(index);
+        self.tasks[index as usize].phase = phase;
+        self.enter(index);
+    }
+
+    fn leave(&mut self, index: Index) {
+        let task = &self.tasks[index as usize];
+        match &task.phase {
+            Phase::Ready => drop(self.ready.remove(&(task.attempts == 0, index))),
+            Phase::Waiting { until } => drop(self.waiting.remove(&(*until, index))),
+            Phase::Done(finished) => drop(self.landable.remove(&(finished.order, index))),
+            Phase::Parked => drop(self.parked.remove(&index)),
+            _ => {}
+        }
+        self.active.remove(&index);
+        self.busy -= u32::from(task.is_busy());
+    }
+
+    fn enter(&mut self, index: Index) {
+        let task = &self.tasks[index as usize];
+        match &task.phase {
+            Phase::Ready => drop(self.ready.insert((task.attempts == 0, index))),
+            Phase::Waiting { until } => drop(self.waiting.insert((*until, index))),
+            Phase::Done(finished) if finished.wanted => {
+                drop(self.landable.insert((finished.order, index)))
+            }
+            Phase::Parked => drop(self.parked.insert(index)),
+            Phase::Live(_)
+            | Phase::Verifying { .. }
+            | Phase::Landing { .. }
+            | Phase::Discarding => {
+                self.active.insert(index);
+            }
+            _ => {}
+        }
+        self.busy += u32::from(task.is_busy());
+    }
+
+    /// Whether a landing is under way: one at a time, since each moves the same branch.
+    pub(crate) fn is_landing(&self) -> bool {
+        self.active
+            .iter()
+            .any(|&i| matches!(self.tasks[i as usize].phase, Phase::Landing { .. }))
+    }
+
+    /// The next result to land whose needs have landed.
+    pub(crate) fn next_to_land(&self) -> Option<Index> {
+        self.landable
+            .iter()
+            .map(|&(_, index)| index)
+            .find(|&index| {
+                let needs = &self.tasks[index as usize].spec.needs;
+                needs.iter().all(|need| {
+                    self.task(need)
+                        .is_none_or(|n| matches!(n.phase, Phase::Landed { .. }))
+                })
+            })
+    }
+
+    /// Whether nothing is left that could change without a person.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.active.is_empty()
+            && self.ready.is_empty()
+            && self.waiting.is_empty()
+            && self.parked.is_empty()
+            && self.next_to_land().is_none()
+    }
+}

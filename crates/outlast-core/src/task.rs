@@ -1,0 +1,253 @@
+//! One task of a run: which phase it is in, and what that phase knows.
+//!
+//! ```text
+//! Pending ─▶ Ready ─▶ Live ─▶ Verifying ─▶ Done ─▶ Landing ─▶ Landed
+//!    │        ▲  ▲     │          │          │
+//!    ▼        │  └─ Waiting ◀─────┘          ├─▶ Stale
+//! Blocked   Parked ◀───┤                     └─▶ Discarding ─▶ Discarded
+//!                      └─▶ Failed
+//! ```
+//!
+//! Each phase carries exactly the data that it has, so that a state that cannot be is not written.
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+use crate::ids::{Epoch, Oid, TaskId};
+use crate::record::{EndReason, LandingCause, Outcome, Rung, ShimRef, TaskSpec};
+use crate::time::Timestamp;
+use crate::usage::Usage;
+
+/// A task and its history as far as decisions need it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its id in the plan.
+    pub id: TaskId,
+    /// What the plan says of it.
+    pub spec: TaskSpec,
+    /// Where it stands.
+    pub phase: Phase,
+    /// How many attempts were started.
+    pub attempts: u32,
+    /// How many of them count against `retries`.
+    pub tries_used: u32,
+    /// How many attempts in a row ended by no fault of the task.
+    pub free_retries: u32,
+    /// The commit its change is measured against, once a workspace exists.
+    pub base: Option<Oid>,
+    /// The CLI's session that a next attempt can continue.
+    pub session: Option<String>,
+    /// The newest tree kept in the store.
+    pub checkpoint: Option<Oid>,
+    /// How the last attempt took up the work.
+    pub resumed_by: Option<Rung>,
+    /// Why the last attempt or check failed, for people.
+    pub last_failure: Option<Failure>,
+    /// Main turns so far.
+    pub turns: u32,
+    /// What it consumed so far.
+    pub usage: Usage,
+    /// A need of it was discarded after its base was made.
+    pub stale: bool,
+    /// How many of its needs have no verified result yet.
+    pub needs_open: u32,
+}
+
+/// What went wrong last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its class.
+    pub class: Class,
+    /// For people, one line.
+    pub why: String,
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// A need has no verified result yet.
+    Pending,
+    /// It can start when there is room.
+    Ready,
+    /// It starts again at a known time.
+    Waiting {
+        /// When.
+        until: Timestamp,
+    },
+    /// It was stopped with its work kept, and starts again when the run is resumed.
+    Parked,
+    /// An agent works on it.
+    Live(Attempt),
+    /// Its work is being checked.
+    Verifying {
+        /// Whose work.
+        number: u32,
+    },
+    /// Its work is verified and has not landed.
+    Done(Finished),
+    /// The target is being moved to its commit.
+    Landing {
+        /// What lands.
+        finished: Finished,
+        /// The target's tip before.
+        old: Option<Oid>,
+        /// The commit that lands.
+        new: Oid,
+    },
+    /// The target holds its commit.
+    Landed {
+        /// The verified result.
+        result: Oid,
+        /// The commit on the target.
+        commit: Oid,
+    },
+    /// Its work is being archived.
+    Discarding,
+    /// Its work is archived and its workspace is gone.
+    Discarded,
+    /// It was verified on top of work that is discarded since.
+    Stale,
+    /// Its tries are used up, or no try would help.
+    Failed,
+    /// A task that it needs will not come to a result.
+    Blocked {
+        /// Which.
+        by: TaskId,
+    },
+}
+
+/// Verified work that waits to land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    /// The commit in `store.git`.
+    pub result: Oid,
+    /// Its place in the order of verified results of the run.
+    pub order: u64,
+    /// Whether it is to land.
+    pub wanted: bool,
+    /// Why the last landing did not happen.
+    pub refused: Option<Refused>,
+}
+
+/// A landing that did not happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Why.
+    pub cause: LandingCause,
+    /// For people: names and commands.
+    pub detail: String,
+}
+
+/// One try of a task while it lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Which try, counted from 1.
+    pub number: u32,
+    /// The fence its outcomes carry.
+    pub epoch: Epoch,
+    /// How the agent takes up the work.
+    pub rung: Rung,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// The process that owns the agent, once it lives.
+    pub shim: Option<ShimRef>,
+    /// What its request waits for, while one waits.
+    pub held: Option<Held>,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// A request that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// What it waits for.
+    pub class: Class,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it goes on, where that is known.
+    pub until: Option<Timestamp>,
+}
+
+/// How far a living attempt is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// It is prepared, launched or at work.
+    Working,
+    /// Its agent is gone; what becomes of it is not decided yet.
+    Exited(Outcome),
+    /// Its key is void and its processes are being ended.
+    Ending(EndReason),
+}
+
+impl Task {
+    /// A task as it enters a run.
+    pub fn new(id: TaskId, spec: TaskSpec, needs_open: u32) -> Self {
+        let phase = if needs_open == 0 {
+            Phase::Ready
+        } else {
+            Phase::Pending
+        };
+        Self {
+            id,
+            spec,
+            phase,
+            attempts: 0,
+            tries_used: 0,
+            free_retries: 0,
+            base: None,
+            session: None,
+            checkpoint: None,
+            resumed_by: None,
+            last_failure: None,
+            turns: 0,
+            usage: Usage::default(),
+            stale: false,
+            needs_open,
+        }
+    }
+
+    /// The living attempt.
+    pub const fn attempt(&self) -> Option<&Attempt> {
+        match &self.phase {
+            Phase::Live(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+
+    /// The verified result that dependants start from.
+    pub const fn result(&self) -> Option<&Oid> {
+        match &self.phase {
+            Phase::Done(finished) | Phase::Landing { finished, .. } => Some(&finished.result),
+            Phase::Landed { result, .. } => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The name of its state in the contract of the command line.
+    pub fn state(&self) -> &'static str {
+        match &self.phase {
+            Phase::Pending => "pending",
+            Phase::Ready | Phase::Waiting { .. } => "ready",
+            Phase::Parked => "parked",
+            Phase::Live(attempt) if attempt.held.is_some() && attempt.stage == Stage::Working => {
+                "held"
+            }
+            Phase::Live(_) | Phase::Discarding => "running",
+            Phase::Verifying { .. } => "verifying",
+            Phase::Done(_) => "done",
+            Phase::Landing { .. } => "landing",
+            Phase::Landed { .. } => "landed",
+            Phase::Discarded => "discarded",
+            Phase::Stale => "stale",
+            Phase::Failed => "failed",
+            Phase::Blocked { .. } => "blocked",
+        }
+    }
+
+    /// Whether something of it is in flight: it holds a slot and its scope.
+    pub const fn is_busy(&self) -> bool {
+        matches!(self.phase, Phase::Live(_) | Phase::Verifying { .. })
+    }
+}

@@ -1,0 +1,49 @@
+//! When the passing of time alone makes a difference next, and why.
+
+use std::ops::Bound;
+
+use crate::core::{Core, Window};
+use crate::ids::{AccountId, TaskId};
+use crate::run::{Index, Mode};
+use crate::time::Timestamp;
+
+/// Why the driver is to look again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// An account opens.
+    AccountOpens(AccountId),
+    /// A task is tried again.
+    TaskRetries(TaskId),
+}
+
+impl Core {
+    /// The next instant after `now` at which [`Core::decide`] may have something new to say, if nothing else happens.
+    ///
+    /// A task that is due and was not started waits for room or for an account: their events wake it.
+    pub fn wake_at(&self, now: Timestamp) -> Option<(Timestamp, Reason)> {
+        let accounts = self
+            .accounts
+            .iter()
+            .filter_map(|(account, window)| match window {
+                Window::Closed { until, .. } => {
+                    Some((*until, Reason::AccountOpens(account.clone())))
+                }
+                Window::Open => None,
+            });
+        let retries = self
+            .runs
+            .values()
+            .filter(|run| run.mode == Mode::Running)
+            .filter_map(|run| {
+                let &(until, index) = run
+                    .waiting
+                    .range((Bound::Excluded((now, Index::MAX)), Bound::Unbounded))
+                    .next()?;
+                Some((
+                    until,
+                    Reason::TaskRetries(run.tasks[index as usize].id.clone()),
+                ))
+            });
+        accounts.chain(retries).min_by_key(|(at, _)| *at)
+    }
+}
