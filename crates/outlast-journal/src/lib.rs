@@ -1,1 +1,32 @@
-//! Durable records, replay, snapshots, and the exchange ledger.
+//! Durable records, their replay, snapshots, and the ledger of exchanges.
+//!
+//! One SQLite file holds the append-only records of an engine ([`Journal`]) and one row per exchange with a provider
+//! ([`Ledger`]); the bodies of exchanges lie in pack files beside it, by hash. One thread writes, and everything that
+//! waits for it at one moment shares one transaction and one fsync. [`JournalReader`] reads both from any process,
+//! with or without an engine alive.
+//!
+//! This crate knows no policy: it never looks into a record's body and never decides what an entry means.
+
+mod connection;
+mod entry;
+mod error;
+mod fault;
+mod journal;
+mod ledger;
+mod lock;
+mod pending;
+mod reader;
+mod schema;
+mod snapshot;
+mod writer;
+
+pub use entry::Entry;
+pub use error::Error;
+pub use journal::Journal;
+pub use ledger::{
+    AnswerHead, BodyHash, Closing, ExchangeRow, Ledger, Opening, Outcome, Recovery, Selection,
+    Spool, Totals, Usage,
+};
+pub use pending::Pending;
+pub use reader::JournalReader;
+pub use snapshot::Snapshot;

@@ -1,0 +1,110 @@
+//! The ledger: one row per exchange with a provider, and the bodies of both directions.
+//!
+//! Answer bytes are written to a spool file before they pass, so that a killed process loses none; everything after
+//! that (hashing, compressing, the row, the fsync) happens on other threads and delays no byte. The ledger never reads
+//! a body, and knows of no price but the one it is given.
+
+mod body;
+mod frames;
+mod keeper;
+pub(crate) mod pack;
+mod query;
+pub(crate) mod record;
+mod recovery;
+mod row;
+mod slot;
+mod spool;
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+
+pub use body::BodyHash;
+pub use query::{Selection, Totals};
+pub use recovery::Recovery;
+pub use row::{AnswerHead, Closing, ExchangeRow, Opening, Outcome, Usage};
+pub use spool::Spool;
+
+use crate::lock::FileLock;
+use crate::{Error, Journal, fault, schema};
+use keeper::{Keeper, Message};
+use slot::Slots;
+
+/// The folder beside the journal that holds the bodies.
+const BODIES: &str = "blobs";
+/// The folder beside the journal that holds the answers under way.
+const SPOOL: &str = "spool";
+
+/// The writing side of the ledger. Cloning gives another handle; when the last handle and the last [`Spool`] are gone,
+/// what was finished has been written.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    sender: Sender<Message>,
+    slots: Arc<Slots>,
+    thread: Option<JoinHandle<()>>,
+    // Last, so that nobody else uses the spool folder before the thread has ended.
+    _lock: FileLock,
+}
+
+impl Ledger {
+    /// Opens the ledger in `journal`, and first writes what an earlier process left in the spool: whatever an answer
+    /// had delivered becomes its body, as [`Outcome::Cut`] where nobody said how it ended.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when the ledger is open already; [`Error::NoSpace`] on a full disk (the spool stays).
+    pub fn open(journal: &Journal) -> Result<(Self, Recovery), Error> {
+        let folder = schema::folder_of(journal.path()).join(SPOOL);
+        fs::create_dir_all(&folder).map_err(|error| fault::io(&folder, "create", error))?;
+        let lock = FileLock::take(&folder)?;
+        let (slots, left) = recovery::collect(&folder)?;
+        let slots = Arc::new(slots);
+        let (sender, receiver) = mpsc::channel();
+        let keeper = Keeper::new(
+            receiver,
+            sender.clone(),
+            Arc::clone(journal.writer()),
+            Arc::clone(&slots),
+        )?;
+        let thread = std::thread::Builder::new()
+            .name("journal-ledger".to_owned())
+            .spawn(move || keeper.run())
+            .map_err(|error| fault::io(&folder, "start the keeper of", error))?;
+        let ledger = Self {
+            shared: Arc::new(Shared {
+                sender,
+                slots,
+                thread: Some(thread),
+                _lock: lock,
+            }),
+        };
+        let recovery = recovery::keep(left, &ledger)?;
+        Ok((ledger, recovery))
+    }
+
+    /// Begins an exchange: its opening and the request's body are in the spool when this returns, so call it before
+    /// the request goes out.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] on a full disk, [`Error::Io`] when the spool cannot be written.
+    pub fn begin(&self, opening: &Opening, request: &[u8]) -> Result<Spool, Error> {
+        Spool::begin(Arc::clone(&self.shared), opening, request)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The thread holds a sender of its own, so it is told; it has ended by itself only after a panic.
+        drop(self.sender.send(Message::Close));
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the ledger's keeper panicked; its spool is written at the next start");
+        }
+    }
+}

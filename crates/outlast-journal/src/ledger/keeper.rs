@@ -1,0 +1,246 @@
+//! The thread that turns finished spools into bodies and rows, off everyone's way.
+//!
+//! A spool file is emptied only after its exchange is durable in the ledger. One that cannot be written (a full disk)
+//! keeps its file, and is tried again after the next success and at the next start.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use super::frames::{Contents, End, Parsed};
+use super::record::{Packed, Recorded};
+use super::row::{ExchangeRow, Outcome, Usage};
+use super::slot::{Slot, Slots};
+use crate::pending::Promise;
+use crate::writer::{Work, Writer};
+use crate::{Error, fault};
+
+/// Most exchanges handed to the writer and not yet durable: bounds the memory their bodies take.
+const IN_FLIGHT_MAX: usize = 64;
+
+/// zstd's fastest regular level: bodies are text and there is one of them per turn of every agent.
+const LEVEL: i32 = 1;
+
+#[derive(Debug)]
+pub(super) enum Message {
+    /// An exchange has ended.
+    Finished(Finished),
+    /// The writer has answered.
+    Written(Finished, Result<(), Error>),
+    /// Write what there is, then end.
+    Close,
+}
+
+/// An exchange that has ended, on its way into the ledger.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub slot: Slot,
+    /// How it ended; where nobody said, the spool file may.
+    pub end: Option<End>,
+    /// Kept at the first attempt to write it.
+    pub promise: Option<Promise<()>>,
+}
+
+pub(super) struct Keeper {
+    receiver: Receiver<Message>,
+    sender: Sender<Message>,
+    writer: Arc<Writer>,
+    slots: Arc<Slots>,
+    compressor: zstd::bulk::Compressor<'static>,
+    waiting: VecDeque<Finished>,
+    unwritten: Vec<Finished>,
+    in_flight: usize,
+}
+
+/// Brings the writer's answer back to the keeper, also when the writer ends without one.
+struct Report {
+    sender: Sender<Message>,
+    finished: Option<Finished>,
+    path: PathBuf,
+}
+
+impl Report {
+    fn send(&mut self, result: Result<(), Error>) {
+        if let Some(finished) = self.finished.take() {
+            // The keeper waits for every report; it is gone only after a panic, and then the file stays as it is.
+            drop(self.sender.send(Message::Written(finished, result)));
+        }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let why = "its writer has ended".to_owned();
+        let path = std::mem::take(&mut self.path);
+        self.send(Err(Error::Stopped { path, why }));
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(
+        receiver: Receiver<Message>,
+        sender: Sender<Message>,
+        writer: Arc<Writer>,
+        slots: Arc<Slots>,
+    ) -> Result<Self, Error> {
+        let compressor = zstd::bulk::Compressor::new(LEVEL)
+            .map_err(|error| fault::io(writer.path(), "set up compression for", error))?;
+        let (waiting, unwritten) = (VecDeque::new(), Vec::new());
+        Ok(Self {
+            receiver,
+            sender,
+            writer,
+            slots,
+            compressor,
+            waiting,
+            unwritten,
+            in_flight: 0,
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        let mut closing = false;
+        loop {
+            while self.in_flight < IN_FLIGHT_MAX
+                && let Some(finished) = self.waiting.pop_front()
+            {
+                self.write(finished);
+            }
+            if closing && self.in_flight == 0 {
+                return;
+            }
+            match self.receiver.recv() {
+                Ok(Message::Finished(finished)) => self.waiting.push_back(finished),
+                Ok(Message::Written(finished, result)) => {
+                    self.in_flight -= 1;
+                    self.written(finished, result);
+                }
+                Ok(Message::Close) => closing = true,
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn write(&mut self, finished: Finished) {
+        match self.record(&finished) {
+            Ok(Some(recorded)) => {
+                let path = self.writer.path().to_owned();
+                let mut report = Report {
+                    sender: self.sender.clone(),
+                    finished: Some(finished),
+                    path,
+                };
+                self.in_flight += 1;
+                self.writer.send(
+                    Work::Exchange(recorded),
+                    Box::new(move |result| report.send(result.map(drop))),
+                );
+            }
+            Ok(None) => self.written(finished, Ok(())),
+            Err(error) => self.written(finished, Err(error)),
+        }
+    }
+
+    /// Reads, hashes and compresses; none when there is nothing to keep.
+    fn record(&mut self, finished: &Finished) -> Result<Option<Box<Recorded>>, Error> {
+        match finished.slot.read()? {
+            Parsed::Exchange(mut contents) => {
+                contents.end = finished.end.clone().or(contents.end);
+                self.recorded(*contents)
+                    .map(|recorded| Some(Box::new(recorded)))
+            }
+            Parsed::NeverBegan => Ok(None),
+            Parsed::Unreadable => {
+                let why = "it is not a spool file of this release".to_owned();
+                Err(Error::Damaged {
+                    path: finished.slot.path().to_owned(),
+                    why,
+                })
+            }
+        }
+    }
+
+    fn recorded(&mut self, contents: Contents) -> Result<Recorded, Error> {
+        let Contents {
+            opening,
+            request,
+            head,
+            answer,
+            end,
+        } = contents;
+        let stored = answer.len() as u64;
+        let passed = end.as_ref().map_or(stored, |end| end.passed);
+        let request_body = self.pack(&request)?;
+        let answer_body = if passed == stored {
+            self.pack(&answer)?
+        } else {
+            None
+        };
+        let closing = end.map(|end| end.closing);
+        let row = ExchangeRow {
+            exchange: opening.exchange,
+            attempt: opening.attempt,
+            turn: opening.turn,
+            dialect: opening.dialect,
+            model: opening.model,
+            account: opening.account,
+            started_at: opening.started_at,
+            first_byte_at: head.as_ref().map(|head| head.first_byte_at),
+            ended_at: closing.as_ref().map(|closing| closing.ended_at),
+            status: head.as_ref().map(|head| head.status),
+            outcome: closing
+                .as_ref()
+                .map_or(Outcome::Cut, |closing| closing.outcome),
+            request_hash: request_body.as_ref().map(|body| body.hash),
+            response_hash: answer_body.as_ref().map(|body| body.hash),
+            request_bytes: request.len() as u64,
+            response_bytes: passed,
+            usage: closing
+                .as_ref()
+                .map_or(Usage::default(), |closing| closing.usage),
+            usd_nanos: closing.as_ref().and_then(|closing| closing.usd_nanos),
+            estimated: closing.as_ref().is_some_and(|closing| closing.estimated),
+            headers: head.map_or_else(|| "{}".to_owned(), |head| head.headers),
+        };
+        Ok(Recorded {
+            row,
+            bodies: [request_body, answer_body],
+        })
+    }
+
+    fn pack(&mut self, bytes: &[u8]) -> Result<Option<Packed>, Error> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let packed = self.compressor.compress(bytes);
+        let packed =
+            packed.map_err(|error| fault::io(self.writer.path(), "compress a body for", error))?;
+        Ok(Some(Packed {
+            hash: super::BodyHash::of(bytes),
+            len: bytes.len() as u64,
+            packed,
+        }))
+    }
+
+    fn written(&mut self, mut finished: Finished, result: Result<(), Error>) {
+        let success = result.is_ok();
+        let known = matches!(result, Err(Error::DuplicateExchange { .. }));
+        if let Err(error) = &result
+            && !known
+        {
+            tracing::warn!(path = %finished.slot.path().display(), %error, "an exchange is not in the ledger yet");
+        }
+        if let Some(promise) = finished.promise.take() {
+            promise.keep(result);
+        }
+        if success || known {
+            self.slots.put_back(finished.slot);
+        } else {
+            self.unwritten.push(finished);
+        }
+        if success {
+            self.waiting.extend(self.unwritten.drain(..));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One exchange under way: the bytes go to its spool file before they pass.
+//!
+//! Every call is one plain `write(2)` into the page cache: it survives the end of this process, and no call waits for
+//! a disk.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::Shared;
+use super::frames::{self, End, Kind, MAGIC};
+use super::keeper::{Finished, Message};
+use super::row::{AnswerHead, Closing, Opening};
+use super::slot::Slot;
+use crate::Error;
+use crate::pending::{self, Pending};
+
+/// An exchange that has begun. Dropped without [`Spool::finish`], it goes into the ledger as cut.
+#[derive(Debug)]
+pub struct Spool {
+    shared: Arc<Shared>,
+    slot: Option<Slot>,
+    len: u64,
+    passed: u64,
+    broken: Option<Error>,
+}
+
+impl Spool {
+    pub(super) fn begin(
+        shared: Arc<Shared>,
+        opening: &Opening,
+        request: &[u8],
+    ) -> Result<Self, Error> {
+        let slot = shared.slots.take()?;
+        let mut spool = Self {
+            shared,
+            slot: Some(slot),
+            len: 0,
+            passed: 0,
+            broken: None,
+        };
+        let opening = json(opening);
+        let begun = prefix(Kind::Opening, opening.len()).and_then(|first| {
+            let second = prefix(Kind::Request, request.len())?;
+            spool.append(&mut [
+                IoSlice::new(MAGIC),
+                IoSlice::new(&first),
+                IoSlice::new(&opening),
+                IoSlice::new(&second),
+                IoSlice::new(request),
+            ])
+        });
+        if let Err(error) = begun {
+            if let Some(slot) = spool.slot.take() {
+                spool.shared.slots.put_back(slot);
+            }
+            return Err(error);
+        }
+        Ok(spool)
+    }
+
+    /// Notes how the answer begins.
+    ///
+    /// # Errors
+    /// As [`Spool::write`].
+    pub fn answer(&mut self, head: &AnswerHead) -> Result<(), Error> {
+        self.frame(Kind::Head, &json(head))
+    }
+
+    /// Writes the next bytes of the answer; call it before they pass.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] on a full disk, and from then on: the exchange keeps its row and its numbers, but an answer
+    /// that is not whole in the spool is not kept as its body.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.passed += bytes.len() as u64;
+        self.frame(Kind::Answer, bytes)
+    }
+
+    /// Ends the exchange. Its row is durable when the answer to this comes, which nobody has to wait for: after the
+    /// end of this process the next [`super::Ledger::open`] finishes the work.
+    pub fn finish(mut self, closing: Closing) -> Pending<()> {
+        let end = End {
+            closing,
+            passed: self.passed,
+        };
+        // A failure here is the same full disk that the ledger's own write will report.
+        let noted = self.frame(Kind::End, &json(&end));
+        if let Err(error) = noted {
+            tracing::warn!(%error, "an exchange's end is not in the spool");
+        }
+        self.hand_over(Some(end))
+    }
+
+    fn hand_over(&mut self, end: Option<End>) -> Pending<()> {
+        let (promise, pending) = pending::pair(self.slot.as_ref().map_or("".as_ref(), Slot::path));
+        if let Some(slot) = self.slot.take() {
+            // Refused only when the keeper has panicked: the promise in the message says so, and the file stays.
+            drop(self.shared.sender.send(Message::Finished(Finished {
+                slot,
+                end,
+                promise: Some(promise),
+            })));
+        }
+        pending
+    }
+
+    fn frame(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Error> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let prefix = prefix(kind, bytes.len())?;
+        self.append(&mut [IoSlice::new(&prefix), IoSlice::new(bytes)])
+    }
+
+    fn append(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), Error> {
+        let Some(slot) = &self.slot else {
+            return Ok(());
+        };
+        match slot.append(parts) {
+            Ok(written) => {
+                self.len += written;
+                Ok(())
+            }
+            Err(error) => {
+                // Half a frame in the middle would make all that follows unreadable.
+                let cut = slot.cut_to(self.len);
+                self.broken = Some(error.clone());
+                cut.and(Err(error))
+            }
+        }
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        if self.slot.is_some() {
+            // Nobody is left to wait for it.
+            drop(self.hand_over(None));
+        }
+    }
+}
+
+fn prefix(kind: Kind, len: usize) -> Result<[u8; frames::PREFIX_LEN], Error> {
+    frames::prefix(kind, len).ok_or(Error::TooLarge {
+        what: "length of a body",
+        value: len as u64,
+    })
+}
+
+/// Plain structs of text and numbers: their JSON cannot fail.
+#[expect(
+    clippy::expect_used,
+    reason = "serialising a plain struct to memory has no failure"
+)]
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("a plain struct serialises")
+}

@@ -1,0 +1,285 @@
+//! The one thread that writes: it takes whatever waits, writes it in one transaction, and answers when that is durable.
+//!
+//! A job that is refused (a revision that exists) leaves the others of its transaction alone; a failure of the disk is
+//! everyone's. It never answers before the commit, and after an unconfirmed fsync it writes nothing more.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+
+use crate::entry::{self, Entry};
+use crate::ledger::pack::PackWriter;
+use crate::ledger::record::{self, Recorded};
+use crate::lock::FileLock;
+use crate::snapshot::{self, Sealed};
+use crate::{Error, connection, fault, schema};
+
+/// Most jobs in one transaction: bounds the time the first of them waits for the last.
+const GROUP_MAX: usize = 1024;
+
+/// Something to be written.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Entries of the caller's streams, all or none.
+    Append(Vec<Entry>),
+    /// A snapshot of the state up to a sequence number.
+    Snapshot(Sealed),
+    /// A finished exchange and its bodies.
+    Exchange(Box<Recorded>),
+}
+
+/// What to do with the result: the sequence number of the last entry in the journal after the job.
+pub(crate) type Done = Box<dyn FnOnce(Result<u64, Error>) + Send>;
+
+struct Job {
+    work: Work,
+    done: Done,
+}
+
+/// Why a job came to nothing: it alone, or the whole transaction.
+pub(crate) enum Failed {
+    /// This job cannot be written; its savepoint is rolled back.
+    Refused(Error),
+    /// Nothing can be written.
+    Group(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Group(error)
+    }
+}
+
+/// The owner of the thread: when the last owner goes, what was sent is written and the thread ends.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    sender: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+    counts: Arc<Counts>,
+    // Last, so that the lock outlives the thread and its connection.
+    _lock: FileLock,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    last_seq: AtomicU64,
+    commits: AtomicU64,
+}
+
+impl Writer {
+    /// Locks, creates or opens the journal at `path`, and starts its thread.
+    pub(crate) fn start(path: &Path) -> Result<Self, Error> {
+        let lock = FileLock::take(path)?;
+        schema::create_if_missing(path)?;
+        schema::recognise(path)?;
+        let connection = connection::open_writer(path)?;
+        let last = entry::last(&connection, path)?;
+        let packs = PackWriter::open(&connection, path)?;
+        let counts = Arc::new(Counts {
+            last_seq: AtomicU64::new(last),
+            commits: AtomicU64::new(0),
+        });
+        let (sender, receiver) = mpsc::channel();
+        let state = State {
+            connection,
+            packs,
+            path: path.to_owned(),
+            last,
+            counts: Arc::clone(&counts),
+            scratch: Vec::new(),
+            stopped: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("journal-writer".to_owned())
+            .spawn(move || state.run(&receiver))
+            .map_err(|error| fault::io(path, "start the writer of", error))?;
+        Ok(Self {
+            sender: Some(sender),
+            thread: Some(thread),
+            path: path.to_owned(),
+            counts,
+            _lock: lock,
+        })
+    }
+
+    /// Hands `work` to the thread; `done` runs there, after the commit, and must be short.
+    pub(crate) fn send(&self, work: Work, done: Done) {
+        let job = Job { work, done };
+        let Some(sender) = &self.sender else {
+            return job.refuse(&self.path);
+        };
+        if let Err(mpsc::SendError(job)) = sender.send(job) {
+            job.refuse(&self.path);
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last durable sequence number.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.counts.last_seq.load(Ordering::Acquire)
+    }
+
+    /// Transactions committed so far; each is one fsync of the log.
+    pub(crate) fn commits(&self) -> u64 {
+        self.counts.commits.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!(path = %self.path.display(), "the journal's writer panicked");
+        }
+    }
+}
+
+impl Job {
+    fn refuse(self, path: &Path) {
+        (self.done)(Err(Error::Stopped {
+            path: path.to_owned(),
+            why: "its writer has ended".to_owned(),
+        }));
+    }
+}
+
+/// What the thread owns.
+struct State {
+    connection: Connection,
+    packs: PackWriter,
+    path: PathBuf,
+    last: u64,
+    counts: Arc<Counts>,
+    scratch: Vec<u8>,
+    stopped: Option<Error>,
+}
+
+impl State {
+    fn run(mut self, receiver: &Receiver<Job>) {
+        while let Ok(first) = receiver.recv() {
+            let mut group = vec![first];
+            group.extend(receiver.try_iter().take(GROUP_MAX - 1));
+            self.commit(group);
+        }
+        if let Err((_, error)) = self.connection.close() {
+            tracing::warn!(path = %self.path.display(), %error, "cannot close the journal cleanly");
+        }
+    }
+
+    fn commit(&mut self, group: Vec<Job>) {
+        let (work, done): (Vec<Work>, Vec<Done>) =
+            group.into_iter().map(|job| (job.work, job.done)).unzip();
+        let results = match &self.stopped {
+            Some(error) => Err(error.clone()),
+            None => self.transact(work),
+        };
+        match results {
+            Ok(results) => {
+                for (done, result) in done.into_iter().zip(results) {
+                    done(result);
+                }
+            }
+            Err(error) => {
+                for done in done {
+                    done(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Writes a group in one transaction; `Err` means that nothing of it was written.
+    fn transact(&mut self, work: Vec<Work>) -> Result<Vec<Result<u64, Error>>, Error> {
+        let before = self.last;
+        let results = self
+            .execute("BEGIN IMMEDIATE")
+            .and_then(|()| self.write_all(work))
+            .and_then(|results| {
+                self.packs.flush(&self.connection)?;
+                self.execute("COMMIT")?;
+                Ok(results)
+            });
+        match &results {
+            Ok(_) => {
+                self.packs.committed();
+                self.counts.last_seq.store(self.last, Ordering::Release);
+                self.counts.commits.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => {
+                self.last = before;
+                self.packs.discard();
+                // Some failures have rolled back by themselves.
+                let rolled_back =
+                    self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
+                if matches!(error, Error::Stopped { .. }) || !rolled_back {
+                    self.stopped = Some(error.clone());
+                }
+            }
+        }
+        results
+    }
+
+    fn write_all(&mut self, work: Vec<Work>) -> Result<Vec<Result<u64, Error>>, Error> {
+        let mut results = Vec::with_capacity(work.len());
+        for work in work {
+            let (before, packed) = (self.last, self.packs.mark());
+            self.execute("SAVEPOINT job")?;
+            match self.write(work) {
+                Ok(()) => results.push(Ok(self.last)),
+                Err(Failed::Refused(error)) => {
+                    self.execute("ROLLBACK TO job")?;
+                    self.last = before;
+                    self.packs.rewind(packed);
+                    results.push(Err(error));
+                }
+                Err(Failed::Group(error)) => return Err(error),
+            }
+            self.execute("RELEASE job")?;
+        }
+        Ok(results)
+    }
+
+    fn write(&mut self, work: Work) -> Result<(), Failed> {
+        match work {
+            Work::Append(entries) => entry::insert(
+                &self.connection,
+                &self.path,
+                &mut self.last,
+                &mut self.scratch,
+                &entries,
+            ),
+            Work::Snapshot(sealed) => {
+                snapshot::insert(&self.connection, &self.path, self.last, &sealed)
+            }
+            Work::Exchange(recorded) => {
+                record::insert(&self.connection, &self.path, &mut self.packs, &recorded)
+            }
+        }
+    }
+
+    fn execute(&self, statement: &'static str) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(statement)
+            .and_then(|mut prepared| prepared.execute([]))
+            .map(drop)
+            .map_err(|error| fault::sqlite(&self.path, "write", error))
+    }
+}
+
+/// Whether an insert failed because its key exists.
+pub(crate) fn is_taken(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY)
+    )
+}
