@@ -1,0 +1,161 @@
+//! What commands that act say they did, and what they ask a running engine for.
+
+use serde::{Deserialize, Serialize};
+
+/// A request to a running engine's local API: `POST /v1/act`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "act")]
+pub enum Act {
+    /// Park what lives and start nothing.
+    Pause {
+        /// Which run.
+        run: String,
+    },
+    /// Go on.
+    Resume {
+        /// Which run.
+        run: String,
+    },
+    /// Park what lives and end the engine.
+    Stop {
+        /// Which run.
+        run: String,
+    },
+    /// Land verified results.
+    Land {
+        /// Which run.
+        run: String,
+        /// Which tasks.
+        tasks: Vec<String>,
+    },
+    /// Archive work and give it up.
+    Discard {
+        /// Which run.
+        run: String,
+        /// Which tasks.
+        tasks: Vec<String>,
+    },
+}
+
+/// What became of an act, task by task: `outlast/act/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acted {
+    /// `outlast/act/v1`.
+    pub schema: String,
+    /// Which run.
+    pub run: String,
+    /// Each task that was named, and what became of it.
+    pub tasks: Vec<ActedTask>,
+}
+
+/// What became of one task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActedTask {
+    /// Its id.
+    pub id: String,
+    /// Its state afterwards.
+    pub state: String,
+    /// The commit on the target, where it landed.
+    pub landed: Option<String>,
+    /// Why it did not happen, where it did not.
+    pub refused: Option<String>,
+    /// The cause's name in the contract, where it did not happen.
+    pub cause: Option<String>,
+}
+
+/// One line of `outlast log --json`: `outlast/log/v1`, JSON lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// `outlast/log/v1`.
+    pub schema: String,
+    /// When, RFC 3339.
+    pub at: String,
+    /// The run.
+    pub run: String,
+    /// The task, where it is about one.
+    pub task: Option<String>,
+    /// What happened: the record's name.
+    pub event: String,
+    /// What is known of it.
+    pub data: serde_json::Value,
+}
+
+/// What a task changed: `outlast/diff/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// `outlast/diff/v1`.
+    pub schema: String,
+    /// The run.
+    pub run: String,
+    /// The task.
+    pub task: String,
+    /// What the change is measured against.
+    pub base: String,
+    /// The tree or commit that holds it.
+    pub commit: String,
+    /// Every changed path.
+    pub files: Vec<FileChange>,
+    /// The patch, as git prints it; bytes that are no text are replaced.
+    pub patch: String,
+}
+
+/// One changed path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The path; bytes that are no text are replaced.
+    pub path: String,
+    /// `added`, `modified`, `deleted` or `type_changed`.
+    pub kind: String,
+    /// Whether it is inside the task's scope.
+    pub in_scope: bool,
+}
+
+/// What `outlast clean` would remove, or has removed: `outlast/clean/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clean {
+    /// `outlast/clean/v1`.
+    pub schema: String,
+    /// Whether it was removed.
+    pub removed: bool,
+    /// Each folder.
+    pub items: Vec<CleanItem>,
+}
+
+/// One folder that can go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CleanItem {
+    /// What it is: `workspace`, `home`, `temp`.
+    pub kind: String,
+    /// Whose.
+    pub run: String,
+    /// Whose.
+    pub task: String,
+    /// Where.
+    pub path: String,
+    /// How large, in bytes.
+    pub bytes: u64,
+    /// Why it stays, where it stays.
+    pub kept: Option<String>,
+}
+
+/// What `outlast doctor` found: `outlast/doctor/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doctor {
+    /// `outlast/doctor/v1`.
+    pub schema: String,
+    /// Each thing that was looked at.
+    pub checks: Vec<Check>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What: `git`, `agent claude-code`, `round trip anthropic`.
+    pub name: String,
+    /// `ok`, `warning`, `error` or `skipped`.
+    pub state: String,
+    /// What was found.
+    pub detail: String,
+    /// What to do.
+    pub fix: Option<String>,
+}

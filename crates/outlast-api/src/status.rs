@@ -1,0 +1,175 @@
+//! `outlast status --json`, and the views that share its shapes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A run and everything in it: `outlast/status/v1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// `outlast/status/v1`.
+    pub schema: String,
+    /// The run's id.
+    pub run: String,
+    /// `running`, `parked`, `done`, `degraded`, `stopped` or `failed`.
+    pub state: String,
+    /// Whether an engine is at work on it right now.
+    pub engine: Option<EngineView>,
+    /// When it started, RFC 3339.
+    pub started_at: String,
+    /// The commit that tasks start from.
+    pub base: String,
+    /// The branch that results land on.
+    pub target: String,
+    /// How many tasks are in each state; states without a task are left out.
+    pub counts: BTreeMap<String, u32>,
+    /// Every task, in the plan's order.
+    pub tasks: Vec<TaskView>,
+    /// Every account that this run's tasks may use.
+    pub accounts: Vec<AccountView>,
+    /// What was consumed, and what may be.
+    pub budget: BudgetView,
+}
+
+/// Who works on a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineView {
+    /// The process id.
+    pub pid: u32,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Its id in the plan.
+    pub id: String,
+    /// One of the contract's task states.
+    pub state: String,
+    /// Why it is there: a failure class, a landing's cause, or the name of what it waits for.
+    pub cause: Option<String>,
+    /// The cause, for people.
+    pub detail: Option<String>,
+    /// When it goes on by itself, RFC 3339.
+    pub reset_at: Option<String>,
+    /// How many attempts were started.
+    pub attempts: u32,
+    /// Main turns so far.
+    pub turns: u32,
+    /// How the last attempt took up the work: `fresh`, `session` or `hand_over`.
+    pub resumed_by: Option<String>,
+    /// Tokens so far.
+    pub tokens: TokensView,
+    /// Price so far; absent where a part of it is unknown.
+    pub usd: Option<f64>,
+    /// Its working tree, while there is one.
+    pub workspace: Option<String>,
+    /// Its branch in its own repository.
+    pub branch: Option<String>,
+    /// The newest tree that is kept.
+    pub checkpoint: Option<String>,
+    /// What verify came to: `passed`, `failed`, or absent where it has not run.
+    pub verify: Option<String>,
+    /// The commit on the target.
+    pub landed: Option<String>,
+}
+
+/// Tokens by kind; a kind that a provider did not state is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokensView {
+    /// Read by the model, not from a cache.
+    pub input: Option<u64>,
+    /// Written into a cache.
+    pub cache_write: Option<u64>,
+    /// Read from a cache.
+    pub cache_read: Option<u64>,
+    /// Produced.
+    pub output: Option<u64>,
+    /// Paid for a second time; absent while nothing measures it.
+    pub spent_again: Option<u64>,
+}
+
+/// One account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountView {
+    /// Its name in the user's configuration.
+    pub name: String,
+    /// What is known of its windows.
+    pub windows: Vec<WindowView>,
+}
+
+/// One window of an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowView {
+    /// Which, where the provider said: `minute_limit`, `window_quota`, `overload`, `network`.
+    pub kind: Option<String>,
+    /// How much is used, where known.
+    pub used: Option<u64>,
+    /// How much there is, where known.
+    pub limit: Option<u64>,
+    /// When it opens, RFC 3339.
+    pub reset_at: Option<String>,
+    /// `open` or `closed`.
+    pub state: String,
+}
+
+/// Consumption against what the user allows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct BudgetView {
+    /// Price so far; absent where a part of it is unknown.
+    pub usd_used: Option<f64>,
+    /// The most it may cost.
+    pub usd_limit: Option<f64>,
+    /// Tokens so far.
+    pub tokens_used: u64,
+    /// The most it may take.
+    pub tokens_limit: Option<u64>,
+}
+
+/// Every run on this machine: `outlast/runs/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runs {
+    /// `outlast/runs/v1`.
+    pub schema: String,
+    /// One line each, the newest first.
+    pub runs: Vec<RunLine>,
+}
+
+/// One run in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLine {
+    /// The run's id.
+    pub run: String,
+    /// The repository it works on, where it is known.
+    pub repository: Option<String>,
+    /// As in [`Status::state`].
+    pub state: String,
+    /// When it started, RFC 3339.
+    pub started_at: String,
+    /// How many tasks are in each state.
+    pub counts: BTreeMap<String, u32>,
+}
+
+/// The five groups of task states that people think in.
+pub const GROUPS: [(&str, &[&str]); 5] = [
+    ("needs you", &["asking", "done", "stale"]),
+    ("working", &["running", "verifying", "landing"]),
+    ("waiting", &["held", "parked"]),
+    ("queued", &["ready", "pending"]),
+    ("finished", &["landed", "failed", "blocked", "discarded"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::GROUPS;
+
+    #[test]
+    fn every_state_of_the_contract_is_in_one_group() {
+        let mut states: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, states)| states.iter().copied())
+            .collect();
+        states.sort_unstable();
+        let contract = "asking blocked discarded done failed held landed landing parked pending ready running stale verifying";
+        assert_eq!(states.join(" "), contract);
+    }
+}
