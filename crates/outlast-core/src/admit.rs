@@ -6,9 +6,7 @@
 use crate::class::Class;
 use crate::core::Core;
 use crate::ids::{AccountId, Epoch, Oid, RunId, TaskId};
-use crate::record::{
-    Fact, LandingCause, Outcome, Record, RunSpec, ShimRef, Stream, TaskSpec, Verdict,
-};
+use crate::record::{Fact, LandingCause, Outcome, Record, RunSpec, ShimRef, Stream, TaskSpec, Verdict};
 use crate::run::{Mode, Run};
 use crate::task::{Phase, Stage, Task};
 use crate::time::Timestamp;
@@ -207,68 +205,25 @@ impl Core {
             Command::PauseRun(run) => self.admit_mode(now, run, Mode::Paused, Fact::RunPaused),
             Command::StopRun(run) => self.admit_mode(now, run, Mode::Stopped, Fact::RunStopped),
             Command::ResumeRun(run) => self.admit_mode(now, run, Mode::Running, Fact::RunResumed),
-            Command::Attempt {
-                run,
-                task,
-                number,
-                epoch,
-                news,
-            } => {
-                let found = self.find(&run, &task)?;
-                let fact = admit_attempt(found, number, epoch, news)?;
-                Ok(fact
-                    .map(|fact| on_task(now, run, task, fact))
-                    .into_iter()
-                    .collect())
-            }
-            Command::Exchanged {
-                run,
-                task,
-                number,
-                account,
-                main,
-                usage,
-            } => {
-                self.find(&run, &task)?;
-                Ok(vec![on_task(
-                    now,
-                    run,
-                    task,
-                    Fact::Exchanged {
-                        number,
-                        account,
-                        main,
-                        usage,
-                    },
-                )])
-            }
-            Command::Verified {
-                run,
-                task,
-                number,
-                checkpoint,
-                verdict,
-            } => {
-                let found = self.find(&run, &task)?;
-                if found.phase != (Phase::Verifying { number }) {
-                    return Err(Rejection::Stale(task, number));
-                }
-                let kept = checkpoint.map(|commit| Fact::Checkpointed { number, commit });
-                let facts = kept.into_iter().chain([Fact::Verified { number, verdict }]);
-                Ok(facts
-                    .map(|fact| on_task(now, run.clone(), task.clone(), fact))
-                    .collect())
-            }
             Command::Land { run, task } => self.admit_land(now, run, task),
-            Command::Landing { run, task, news } => {
-                let found = self.find(&run, &task)?;
-                let fact = admit_landing(found, news)?;
-                Ok(fact
-                    .map(|fact| on_task(now, run, task, fact))
-                    .into_iter()
-                    .collect())
-            }
             Command::Discard { run, task } => self.admit_discard(now, run, task),
+            Command::CloseAccount { account, class, until } => Ok(self.admit_closing(now, account, class, until)),
+            Command::Attempt { run, task, number, epoch, news } => {
+                let fact = admit_attempt(self.find(&run, &task)?, number, epoch, news)?;
+                Ok(fact.map(|fact| on_task(now, run, task, fact)).into_iter().collect())
+            }
+            Command::Exchanged { run, task, number, account, main, usage } => {
+                self.find(&run, &task)?;
+                Ok(vec![on_task(now, run, task, Fact::Exchanged { number, account, main, usage })])
+            }
+            Command::Verified { run, task, number, checkpoint, verdict } => {
+                let facts = admit_verdict(self.find(&run, &task)?, number, checkpoint, verdict)?;
+                Ok(facts.into_iter().map(|fact| on_task(now, run.clone(), task.clone(), fact)).collect())
+            }
+            Command::Landing { run, task, news } => {
+                let fact = admit_landing(self.find(&run, &task)?, news)?;
+                Ok(fact.map(|fact| on_task(now, run, task, fact)).into_iter().collect())
+            }
             Command::Discarded { run, task } => {
                 let found = self.find(&run, &task)?;
                 match found.phase {
@@ -277,28 +232,16 @@ impl Core {
                     _ => Err(illegal(found, "be discarded")),
                 }
             }
-            Command::CloseAccount {
-                account,
-                class,
-                until,
-            } => {
-                // A stated end is never shortened: with several windows rejected, the latest reset wins.
-                let known = self
-                    .closed_until(&account, now)
-                    .is_some_and(|(known, _)| known >= until);
-                let fact = Fact::AccountClosed { class, until };
-                let record = Record {
-                    at: now,
-                    stream: Stream::Account(account),
-                    fact,
-                };
-                Ok(if known || until <= now {
-                    Vec::new()
-                } else {
-                    vec![record]
-                })
-            }
         }
+    }
+
+    /// A stated end is never shortened: with several windows rejected, the latest reset wins.
+    fn admit_closing(&self, now: Timestamp, account: AccountId, class: Class, until: Timestamp) -> Vec<Record> {
+        let known = self.closed_until(&account, now).is_some_and(|(known, _)| known >= until);
+        if known || until <= now {
+            return Vec::new();
+        }
+        vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountClosed { class, until } }]
     }
 
     fn admit_start(
@@ -311,62 +254,27 @@ impl Core {
         if self.runs.contains_key(&run) {
             return Err(Rejection::RunExists(run));
         }
-        let started = Record {
-            at: now,
-            stream: Stream::Run(run.clone()),
-            fact: Fact::RunStarted(spec),
-        };
-        let added = tasks
-            .into_iter()
-            .map(|(id, spec)| on_task(now, run.clone(), id, Fact::TaskAdded(spec)));
+        let started = Record { at: now, stream: Stream::Run(run.clone()), fact: Fact::RunStarted(spec) };
+        let added = tasks.into_iter().map(|(id, spec)| on_task(now, run.clone(), id, Fact::TaskAdded(spec)));
         Ok(std::iter::once(started).chain(added).collect())
     }
 
-    fn admit_mode(
-        &self,
-        now: Timestamp,
-        run: RunId,
-        wanted: Mode,
-        fact: Fact,
-    ) -> Result<Vec<Record>, Rejection> {
-        let found = self
-            .runs
-            .get(&run)
-            .ok_or_else(|| Rejection::NoRun(run.clone()))?;
+    fn admit_mode(&self, now: Timestamp, run: RunId, wanted: Mode, fact: Fact) -> Result<Vec<Record>, Rejection> {
+        let found = self.runs.get(&run).ok_or_else(|| Rejection::NoRun(run.clone()))?;
         // A finished run has nothing to pause or to stop, and resuming it changes nothing.
         let already = found.mode == wanted || matches!(found.mode, Mode::Finished(_));
-        Ok(if already {
-            Vec::new()
-        } else {
-            vec![Record {
-                at: now,
-                stream: Stream::Run(run),
-                fact,
-            }]
-        })
+        Ok(if already { Vec::new() } else { vec![Record { at: now, stream: Stream::Run(run), fact }] })
     }
 
-    fn admit_land(
-        &self,
-        now: Timestamp,
-        run: RunId,
-        task: TaskId,
-    ) -> Result<Vec<Record>, Rejection> {
+    fn admit_land(&self, now: Timestamp, run: RunId, task: TaskId) -> Result<Vec<Record>, Rejection> {
         let found = self.find(&run, &task)?;
         match &found.phase {
             Phase::Landed { .. } | Phase::Landing { .. } => Ok(Vec::new()),
             Phase::Done(finished) if finished.wanted => Ok(Vec::new()),
             Phase::Done(_) => {
-                let behind = found
-                    .spec
-                    .needs
-                    .iter()
-                    .find(|need| !self.lands_before(&run, need));
+                let behind = found.spec.needs.iter().find(|need| !self.lands_before(&run, need));
                 match behind {
-                    Some(need) => Err(Rejection::NeedNotLanded {
-                        task,
-                        need: need.clone(),
-                    }),
+                    Some(need) => Err(Rejection::NeedNotLanded { task, need: need.clone() }),
                     None => Ok(vec![on_task(now, run, task, Fact::LandRequested)]),
                 }
             }
@@ -376,88 +284,64 @@ impl Core {
 
     /// Whether a need has landed, or is to land first.
     fn lands_before(&self, run: &RunId, need: &TaskId) -> bool {
-        match self
-            .runs
-            .get(run)
-            .and_then(|run| run.task(need))
-            .map(|task| &task.phase)
-        {
+        match self.runs.get(run).and_then(|run| run.task(need)).map(|task| &task.phase) {
             Some(Phase::Done(finished)) => finished.wanted,
             Some(Phase::Landing { .. } | Phase::Landed { .. }) | None => true,
             Some(_) => false,
         }
     }
 
-    fn admit_discard(
-        &self,
-        now: Timestamp,
-        run: RunId,
-        task: TaskId,
-    ) -> Result<Vec<Record>, Rejection> {
+    fn admit_discard(&self, now: Timestamp, run: RunId, task: TaskId) -> Result<Vec<Record>, Rejection> {
         let found = self.find(&run, &task)?;
         match &found.phase {
             Phase::Discarding | Phase::Discarded => Ok(Vec::new()),
             Phase::Landing { .. } | Phase::Landed { .. } => {
                 Err(illegal(found, "be discarded: its commit is on the target"))
             }
-            Phase::Live(_) | Phase::Verifying { .. } => Err(illegal(
-                found,
-                "be discarded while it is worked on: pause it first",
-            )),
+            Phase::Live(_) | Phase::Verifying { .. } => {
+                Err(illegal(found, "be discarded while it is worked on: pause it first"))
+            }
             _ => Ok(vec![on_task(now, run, task, Fact::DiscardRequested)]),
         }
     }
 
     fn find(&self, run: &RunId, task: &TaskId) -> Result<&Task, Rejection> {
-        let found: &Run = self
-            .runs
-            .get(run)
-            .ok_or_else(|| Rejection::NoRun(run.clone()))?;
-        found
-            .task(task)
-            .ok_or_else(|| Rejection::NoTask(run.clone(), task.clone()))
+        let found: &Run = self.runs.get(run).ok_or_else(|| Rejection::NoRun(run.clone()))?;
+        found.task(task).ok_or_else(|| Rejection::NoTask(run.clone(), task.clone()))
     }
 }
 
 const fn on_task(at: Timestamp, run: RunId, task: TaskId, fact: Fact) -> Record {
-    Record {
-        at,
-        stream: Stream::Task(run, task),
-        fact,
-    }
+    Record { at, stream: Stream::Task(run, task), fact }
 }
 
 fn illegal(task: &Task, wish: &'static str) -> Rejection {
-    Rejection::Illegal {
-        task: task.id.clone(),
-        state: task.state(),
-        wish,
-    }
+    Rejection::Illegal { task: task.id.clone(), state: task.state(), wish }
 }
 
-fn admit_attempt(
+fn admit_verdict(
     task: &Task,
     number: u32,
-    epoch: Epoch,
-    news: AttemptNews,
-) -> Result<Option<Fact>, Rejection> {
+    checkpoint: Option<Oid>,
+    verdict: Verdict,
+) -> Result<impl IntoIterator<Item = Fact> + use<>, Rejection> {
+    if task.phase != (Phase::Verifying { number }) {
+        return Err(Rejection::Stale(task.id.clone(), number));
+    }
+    let kept = checkpoint.map(|commit| Fact::Checkpointed { number, commit });
+    Ok(kept.into_iter().chain([Fact::Verified { number, verdict }]))
+}
+
+fn admit_attempt(task: &Task, number: u32, epoch: Epoch, news: AttemptNews) -> Result<Option<Fact>, Rejection> {
     let stale = || Rejection::Stale(task.id.clone(), number);
-    let attempt = task
-        .attempt()
-        .filter(|a| a.number == number && a.epoch == epoch)
-        .ok_or_else(stale)?;
+    let attempt = task.attempt().filter(|a| a.number == number && a.epoch == epoch).ok_or_else(stale)?;
     let ending = matches!(attempt.stage, Stage::Ending(_));
     if matches!(news, AttemptNews::Ended) {
         // Only what was given up can have ended: the reason is on record before the processes are touched.
-        return if ending {
-            Ok(Some(Fact::AttemptEnded { number }))
-        } else {
-            Err(stale())
-        };
+        return if ending { Ok(Some(Fact::AttemptEnded { number })) } else { Err(stale()) };
     }
     if let AttemptNews::Checkpointed(commit) = news {
-        return Ok((task.checkpoint.as_ref() != Some(&commit))
-            .then_some(Fact::Checkpointed { number, commit }));
+        return Ok((task.checkpoint.as_ref() != Some(&commit)).then_some(Fact::Checkpointed { number, commit }));
     }
     if ending {
         return Err(stale());
@@ -466,21 +350,13 @@ fn admit_attempt(
         AttemptNews::WorkspaceReady(base) => {
             (task.base.as_ref() != Some(&base)).then_some(Fact::WorkspaceReady { number, base })
         }
-        AttemptNews::Spawned(shim) => {
-            (attempt.shim.as_ref() != Some(&shim)).then_some(Fact::Spawned { number, shim })
+        AttemptNews::Spawned(shim) => (attempt.shim.as_ref() != Some(&shim)).then_some(Fact::Spawned { number, shim }),
+        AttemptNews::SessionSeen(session) => {
+            (task.session.as_ref() != Some(&session)).then_some(Fact::SessionSeen { number, session })
         }
-        AttemptNews::SessionSeen(session) => (task.session.as_ref() != Some(&session))
-            .then_some(Fact::SessionSeen { number, session }),
         AttemptNews::Held { class, until } => {
-            let known = attempt
-                .held
-                .as_ref()
-                .is_some_and(|held| held.class == class && held.until == until);
-            (!known).then_some(Fact::Held {
-                number,
-                class,
-                until,
-            })
+            let known = attempt.held.as_ref().is_some_and(|held| held.class == class && held.until == until);
+            (!known).then_some(Fact::Held { number, class, until })
         }
         AttemptNews::Released => attempt.held.is_some().then_some(Fact::Released { number }),
         AttemptNews::Exited(outcome) => {
@@ -492,18 +368,12 @@ fn admit_attempt(
 
 fn admit_landing(task: &Task, news: LandingNews) -> Result<Option<Fact>, Rejection> {
     match (news, &task.phase) {
-        (LandingNews::Candidate { old, new }, Phase::Done(_)) => {
-            Ok(Some(Fact::LandingStarted { old, new }))
-        }
-        (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => {
-            Ok(Some(Fact::Landed { commit }))
-        }
+        (LandingNews::Candidate { old, new }, Phase::Done(_)) => Ok(Some(Fact::LandingStarted { old, new })),
+        (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => Ok(Some(Fact::Landed { commit })),
         (LandingNews::Refused { cause, detail }, Phase::Landing { .. } | Phase::Done(_)) => {
             Ok(Some(Fact::LandingRefused { cause, detail }))
         }
-        (LandingNews::Landed(commit), Phase::Landed { commit: known, .. }) if commit == *known => {
-            Ok(None)
-        }
+        (LandingNews::Landed(commit), Phase::Landed { commit: known, .. }) if commit == *known => Ok(None),
         _ => Err(illegal(task, "land")),
     }
 }

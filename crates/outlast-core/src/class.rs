@@ -77,9 +77,7 @@ impl Class {
             | Self::Network
             | Self::Vanished
             | Self::OwnBudget => Remedy::Later,
-            Self::Billing | Self::Auth | Self::Setup | Self::Question | Self::MissingDependency => {
-                Remedy::Person
-            }
+            Self::Billing | Self::Auth | Self::Setup | Self::Question | Self::MissingDependency => Remedy::Person,
             Self::ContextOverflow
             | Self::CorruptSession
             | Self::NotAnError

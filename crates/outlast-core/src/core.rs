@@ -45,11 +45,7 @@ pub enum Window {
 impl Core {
     /// The revision that the next record of `stream` has, counted from 1.
     pub fn next_revision(&self, stream: &Stream) -> u64 {
-        self.revisions
-            .get(&stream.to_string())
-            .copied()
-            .unwrap_or(0)
-            + 1
+        self.revisions.get(&stream.to_string()).copied().unwrap_or(0) + 1
     }
 
     /// The run of this id.
@@ -72,8 +68,7 @@ impl Core {
             Stream::Account(account) => self.apply_account(account, &record.fact),
             Stream::Run(id) => {
                 if let Fact::RunStarted(spec) = &record.fact {
-                    self.runs
-                        .insert(id.clone(), Run::new(id.clone(), spec.clone(), record.at));
+                    self.runs.insert(id.clone(), Run::new(id.clone(), spec.clone(), record.at));
                 } else if let Some(run) = self.runs.get_mut(id) {
                     apply_run(run, &record.fact);
                 }
@@ -89,13 +84,7 @@ impl Core {
     fn apply_account(&mut self, account: &AccountId, fact: &Fact) {
         match fact {
             Fact::AccountClosed { class, until } => {
-                self.accounts.insert(
-                    account.clone(),
-                    Window::Closed {
-                        class: *class,
-                        until: *until,
-                    },
-                );
+                self.accounts.insert(account.clone(), Window::Closed { class: *class, until: *until });
             }
             Fact::AccountOpened => drop(self.accounts.insert(account.clone(), Window::Open)),
             _ => {}
@@ -139,12 +128,7 @@ fn apply_task(run: &mut Run, id: &TaskId, at: Timestamp, fact: &Fact) {
 
 /// Facts that change a living attempt or what is known of the task, and no index.
 fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
-    if let Fact::AttemptStarted {
-        number,
-        epoch,
-        rung,
-    } = fact
-    {
+    if let Fact::AttemptStarted { number, epoch, rung } = fact {
         let attempt = Attempt {
             number: *number,
             epoch: *epoch,
@@ -178,11 +162,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         Fact::Spawned { shim, .. } => attempt.shim = Some(shim.clone()),
         Fact::Held { class, until, .. } => {
             let since = attempt.held.as_ref().map_or(at, |held| held.since);
-            attempt.held = Some(Held {
-                class: *class,
-                since,
-                until: *until,
-            });
+            attempt.held = Some(Held { class: *class, since, until: *until });
         }
         Fact::Released { .. } => attempt.held = None,
         Fact::AttemptExited { outcome, .. } => attempt.stage = Stage::Exited(outcome.clone()),
@@ -194,11 +174,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
 /// The terminal record of a start: the reason that was recorded before decides what follows.
 fn attempt_ended(run: &mut Run, index: Index, number: u32, at: Timestamp) {
     let task = &run.tasks[index as usize];
-    let Phase::Live(Attempt {
-        stage: Stage::Ending(reason),
-        ..
-    }) = &task.phase
-    else {
+    let Phase::Live(Attempt { stage: Stage::Ending(reason), .. }) = &task.phase else {
         return;
     };
     match reason.clone() {
@@ -222,12 +198,8 @@ fn verified(run: &mut Run, index: Index, verdict: &Verdict, at: Timestamp) {
         Verdict::Passed { result } => {
             task.last_failure = None;
             run.results += 1;
-            let finished = Finished {
-                result: result.clone(),
-                order: run.results,
-                wanted: run.spec.auto_land,
-                refused: None,
-            };
+            let finished =
+                Finished { result: result.clone(), order: run.results, wanted: run.spec.auto_land, refused: None };
             run.set_phase(index, Phase::Done(finished));
             for dependant in run.dependants(index) {
                 let task = &mut run.tasks[dependant as usize];
@@ -287,51 +259,18 @@ fn apply_landing(run: &mut Run, index: Index, fact: &Fact) {
     let phase = run.tasks[index as usize].phase.clone();
     match (fact, phase) {
         (Fact::LandRequested, Phase::Done(finished)) => {
-            run.set_phase(
-                index,
-                Phase::Done(Finished {
-                    wanted: true,
-                    refused: None,
-                    ..finished
-                }),
-            );
+            run.set_phase(index, Phase::Done(Finished { wanted: true, refused: None, ..finished }));
         }
         (Fact::LandingStarted { old, new }, Phase::Done(finished)) => {
-            run.set_phase(
-                index,
-                Phase::Landing {
-                    finished,
-                    old: old.clone(),
-                    new: new.clone(),
-                },
-            );
+            run.set_phase(index, Phase::Landing { finished, old: old.clone(), new: new.clone() });
         }
         (Fact::Landed { commit }, Phase::Landing { finished, .. } | Phase::Done(finished)) => {
-            run.set_phase(
-                index,
-                Phase::Landed {
-                    result: finished.result,
-                    commit: commit.clone(),
-                },
-            );
+            run.set_phase(index, Phase::Landed { result: finished.result, commit: commit.clone() });
         }
-        (
-            Fact::LandingRefused { cause, detail },
-            Phase::Landing { finished, .. } | Phase::Done(finished),
-        ) => {
+        (Fact::LandingRefused { cause, detail }, Phase::Landing { finished, .. } | Phase::Done(finished)) => {
             let wanted = *cause == LandingCause::TargetMoved;
-            let refused = Some(Refused {
-                cause: *cause,
-                detail: detail.clone(),
-            });
-            run.set_phase(
-                index,
-                Phase::Done(Finished {
-                    wanted,
-                    refused,
-                    ..finished
-                }),
-            );
+            let refused = Some(Refused { cause: *cause, detail: detail.clone() });
+            run.set_phase(index, Phase::Done(Finished { wanted, refused, ..finished }));
         }
         (Fact::DiscardRequested, _) => run.set_phase(index, Phase::Discarding),
         (Fact::Discarded, _) => {
@@ -352,7 +291,7 @@ fn spoil_dependants(run: &mut Run, index: Index) {
                 spoil_dependants(run, dependant);
             }
             Phase::Live(_) | Phase::Verifying { .. } | Phase::Landing { .. } => {
-                run.tasks[dependant as usize].stale = true
+                run.tasks[dependant as usize].stale = true;
             }
             Phase::Done(_) => {
                 run.set_phase(dependant, Phase::Stale);
@@ -381,10 +320,7 @@ impl From<&Outcome> for EndReason {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Finished => Self::Finished,
-            Outcome::Failed { class, why } => Self::Failed {
-                class: *class,
-                why: why.clone(),
-            },
+            Outcome::Failed { class, why } => Self::Failed { class: *class, why: why.clone() },
         }
     }
 }

@@ -19,14 +19,8 @@ impl Core {
             if run.mode == Mode::Running {
                 self.starts(run, now, &mut records);
                 if records.is_empty() && run.is_settled() {
-                    let fact = Fact::RunFinished {
-                        state: verdict(run),
-                    };
-                    records.push(Record {
-                        at: now,
-                        stream: Stream::Run(run.id.clone()),
-                        fact,
-                    });
+                    let fact = Fact::RunFinished { state: verdict(run) };
+                    records.push(Record { at: now, stream: Stream::Run(run.id.clone()), fact });
                 }
             }
         }
@@ -34,26 +28,15 @@ impl Core {
     }
 
     fn reopen(&self, now: Timestamp) -> Vec<Record> {
-        let due = self
-            .accounts
-            .iter()
-            .filter(|(_, window)| window.is_due(now));
-        due.map(|(account, _)| Record {
-            at: now,
-            stream: Stream::Account(account.clone()),
-            fact: Fact::AccountOpened,
-        })
-        .collect()
+        let due = self.accounts.iter().filter(|(_, window)| window.is_due(now));
+        due.map(|(account, _)| Record { at: now, stream: Stream::Account(account.clone()), fact: Fact::AccountOpened })
+            .collect()
     }
 
     /// Starts tasks while there is room, begun ones first, then in the plan's order.
     fn starts(&self, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
         let mut room = run.spec.concurrency.saturating_sub(run.busy);
-        let due = run
-            .waiting
-            .iter()
-            .take_while(|(until, _)| *until <= now)
-            .map(|&(_, index)| index);
+        let due = run.waiting.iter().take_while(|(until, _)| *until <= now).map(|&(_, index)| index);
         let mut chosen: Vec<Index> = Vec::new();
         for index in due.chain(run.ready.iter().map(|&(_, index)| index)) {
             if room == 0 {
@@ -70,18 +53,11 @@ impl Core {
     }
 
     /// When the first of the task's accounts opens, where it is pointless to start before.
-    pub(crate) fn quota_until(
-        &self,
-        task: &Task,
-        now: Timestamp,
-    ) -> Option<(Timestamp, AccountId)> {
+    pub(crate) fn quota_until(&self, task: &Task, now: Timestamp) -> Option<(Timestamp, AccountId)> {
         if !task.spec.needs_quota {
             return None;
         }
-        let closed = |account: &AccountId| {
-            self.closed_until(account, now)
-                .map(|(until, _)| (until, account.clone()))
-        };
+        let closed = |account: &AccountId| self.closed_until(account, now).map(|(until, _)| (until, account.clone()));
         let mut earliest = None;
         for account in &task.spec.accounts {
             let until = closed(account)?;
@@ -111,15 +87,8 @@ fn endings(run: &Run, now: Timestamp, records: &mut Vec<Record>) {
             (Stage::Working, Mode::Paused | Mode::Stopped) => EndReason::Parked,
             _ => continue,
         };
-        let fact = Fact::AttemptEnding {
-            number: attempt.number,
-            reason,
-        };
-        records.push(Record {
-            at: now,
-            stream: Stream::Task(run.id.clone(), task.id.clone()),
-            fact,
-        });
+        let fact = Fact::AttemptEnding { number: attempt.number, reason };
+        records.push(Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact });
     }
 }
 
@@ -129,30 +98,15 @@ fn start(run: &Run, task: &Task, now: Timestamp) -> Record {
         (Some(session), _) => Rung::Session(session.clone()),
         (None, _) => Rung::HandOver,
     };
-    let fact = Fact::AttemptStarted {
-        number: task.attempts + 1,
-        epoch: next_epoch(task.attempts),
-        rung,
-    };
-    Record {
-        at: now,
-        stream: Stream::Task(run.id.clone(), task.id.clone()),
-        fact,
-    }
+    let fact = Fact::AttemptStarted { number: task.attempts + 1, epoch: next_epoch(task.attempts), rung };
+    Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact }
 }
 
 /// The task in flight, or about to be, whose scope meets this one's.
 pub(crate) fn clash(run: &Run, chosen: &[Index], task: &Task) -> Option<TaskId> {
-    let in_flight = run
-        .active
-        .iter()
-        .map(|&index| &run.tasks[index as usize])
-        .filter(|other| other.is_busy());
+    let in_flight = run.active.iter().map(|&index| &run.tasks[index as usize]).filter(|other| other.is_busy());
     let about_to_be = chosen.iter().map(|&index| &run.tasks[index as usize]);
-    in_flight
-        .chain(about_to_be)
-        .find(|other| meet(&other.spec.writes, &task.spec.writes))
-        .map(|other| other.id.clone())
+    in_flight.chain(about_to_be).find(|other| meet(&other.spec.writes, &task.spec.writes)).map(|other| other.id.clone())
 }
 
 /// Whether two scopes can change one file. A scope that is not declared meets nothing: its workspace is its own, and
@@ -166,11 +120,7 @@ fn verdict(run: &Run) -> RunEnd {
     let wanted = |task: &Task| match &task.phase {
         Phase::Landed { .. } => true,
         Phase::Done(finished) => {
-            !run.spec.auto_land
-                || finished
-                    .refused
-                    .as_ref()
-                    .is_some_and(|r| r.cause == LandingCause::Empty)
+            !run.spec.auto_land || finished.refused.as_ref().is_some_and(|r| r.cause == LandingCause::Empty)
         }
         _ => false,
     };

@@ -103,17 +103,14 @@ impl Core {
                 }
             }
             // A stopped run still lands what a person asks for; a paused one waits.
-            if run.mode != Mode::Paused && !run.is_landing() {
-                if let Some(index) = run.next_to_land() {
-                    let task = &run.tasks[index as usize];
-                    if let Some(result) = task.result() {
-                        let operation = Operation::Candidate {
-                            result: result.clone(),
-                            base: task.base.clone(),
-                        };
-                        operations.insert(key(run, task, Step::Candidate), operation);
-                    }
-                }
+            if run.mode != Mode::Paused
+                && !run.is_landing()
+                && let Some(index) = run.next_to_land()
+                && let Some(result) = run.tasks[index as usize].result()
+            {
+                let task = &run.tasks[index as usize];
+                let operation = Operation::Candidate { result: result.clone(), base: task.base.clone() };
+                operations.insert(key(run, task, Step::Candidate), operation);
             }
         }
         operations
@@ -121,11 +118,7 @@ impl Core {
 }
 
 fn key(run: &Run, task: &Task, step: Step) -> OperationKey {
-    OperationKey {
-        run: run.id.clone(),
-        task: task.id.clone(),
-        step,
-    }
+    OperationKey { run: run.id.clone(), task: task.id.clone(), step }
 }
 
 fn in_flight(run: &Run, task: &Task) -> Option<(Step, Operation)> {
@@ -134,50 +127,20 @@ fn in_flight(run: &Run, task: &Task) -> Option<(Step, Operation)> {
             let (number, epoch, shim) = (attempt.number, attempt.epoch, attempt.shim.clone());
             match &attempt.stage {
                 Stage::Working => {
-                    let needs = task
-                        .spec
-                        .needs
-                        .iter()
-                        .filter_map(|need| run.task(need)?.result().cloned())
-                        .collect();
+                    let needs = task.spec.needs.iter().filter_map(|need| run.task(need)?.result().cloned()).collect();
                     let rung = attempt.rung.clone();
-                    Some((
-                        Step::Attempt(number),
-                        Operation::Attempt {
-                            number,
-                            epoch,
-                            rung,
-                            needs,
-                            shim,
-                        },
-                    ))
+                    Some((Step::Attempt(number), Operation::Attempt { number, epoch, rung, needs, shim }))
                 }
                 Stage::Exited(_) => None,
-                Stage::Ending(reason) => Some((
-                    Step::End(number),
-                    Operation::End {
-                        number,
-                        epoch,
-                        reason: reason.clone(),
-                        shim,
-                    },
-                )),
+                Stage::Ending(reason) => {
+                    Some((Step::End(number), Operation::End { number, epoch, reason: reason.clone(), shim }))
+                }
             }
         }
-        Phase::Verifying { number } => Some((
-            Step::Verify(*number),
-            Operation::Verify {
-                number: *number,
-                base: task.base.clone(),
-            },
-        )),
-        Phase::Landing { old, new, .. } => Some((
-            Step::Move,
-            Operation::Move {
-                old: old.clone(),
-                new: new.clone(),
-            },
-        )),
+        Phase::Verifying { number } => {
+            Some((Step::Verify(*number), Operation::Verify { number: *number, base: task.base.clone() }))
+        }
+        Phase::Landing { old, new, .. } => Some((Step::Move, Operation::Move { old: old.clone(), new: new.clone() })),
         Phase::Discarding => Some((Step::Discard, Operation::Discard)),
         _ => None,
     }

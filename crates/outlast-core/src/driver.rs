@@ -44,10 +44,7 @@ pub struct Input {
 
 impl From<Command> for Input {
     fn from(command: Command) -> Self {
-        Self {
-            command: Some(command),
-            returns: None,
-        }
+        Self { command: Some(command), returns: None }
     }
 }
 
@@ -63,12 +60,7 @@ pub struct Driver<S, E> {
 impl<S: Store, E: Effects> Driver<S, E> {
     /// A driver over a state that was replayed from `store`. Nothing is in flight yet.
     pub const fn new(core: Core, store: S, effects: E) -> Self {
-        Self {
-            core,
-            store,
-            effects,
-            in_flight: Operations::new(),
-        }
+        Self { core, store, effects, in_flight: Operations::new() }
     }
 
     /// What is true.
@@ -118,12 +110,7 @@ impl<S: Store, E: Effects> Driver<S, E> {
 
     /// Admits a command into the batch. One that touches a stream the batch has touched is admitted against the state
     /// after it; the others share one commit.
-    fn admit(
-        &mut self,
-        now: Timestamp,
-        command: Command,
-        batch: &mut Batch,
-    ) -> Result<Answer, S::Error> {
+    fn admit(&mut self, now: Timestamp, command: Command, batch: &mut Batch) -> Result<Answer, S::Error> {
         let shared = matches!(command, Command::Exchanged { .. });
         match self.core.admit(now, command.clone()) {
             Ok(records) if shared || !batch.touches(&records) => {
@@ -154,12 +141,8 @@ impl<S: Store, E: Effects> Driver<S, E> {
 
     fn reconcile(&mut self) {
         let wanted = self.core.desired();
-        let unwanted: Vec<OperationKey> = self
-            .in_flight
-            .keys()
-            .filter(|key| !wanted.contains_key(key))
-            .cloned()
-            .collect();
+        let unwanted: Vec<OperationKey> =
+            self.in_flight.keys().filter(|key| !wanted.contains_key(key)).cloned().collect();
         for key in unwanted {
             self.in_flight.remove(&key);
             self.effects.cancel(&key);
@@ -185,17 +168,13 @@ struct Batch {
 
 impl Batch {
     fn touches(&self, records: &[Record]) -> bool {
-        records
-            .iter()
-            .any(|record| self.revisions.contains_key(&record.stream))
+        records.iter().any(|record| self.revisions.contains_key(&record.stream))
     }
 
     fn extend(&mut self, core: &Core, records: Vec<Record>) {
         for record in records {
-            let next = self
-                .revisions
-                .entry(record.stream.clone())
-                .or_insert_with(|| core.next_revision(&record.stream));
+            let next =
+                self.revisions.entry(record.stream.clone()).or_insert_with(|| core.next_revision(&record.stream));
             self.records.push((*next, record));
             *next += 1;
         }

@@ -85,16 +85,12 @@ impl Core {
         let task = run.task(task)?;
         Some(match &task.phase {
             Phase::Pending => {
-                let open =
-                    |need: &&TaskId| run.task(need).is_none_or(|need| need.result().is_none());
-                Why::Needs {
-                    tasks: task.spec.needs.iter().filter(open).cloned().collect(),
-                }
+                let open = |need: &&TaskId| run.task(need).is_none_or(|need| need.result().is_none());
+                Why::Needs { tasks: task.spec.needs.iter().filter(open).cloned().collect() }
             }
-            Phase::Waiting { until } if *until > now => Why::Retry {
-                until: *until,
-                failure: task.last_failure.clone(),
-            },
+            Phase::Waiting { until } if *until > now => {
+                Why::Retry { until: *until, failure: task.last_failure.clone() }
+            }
             Phase::Ready | Phase::Waiting { .. } => {
                 if run.mode != Mode::Running {
                     Why::Paused
@@ -103,9 +99,7 @@ impl Core {
                 } else if let Some(task) = clash(run, &[], task) {
                     Why::Scope { task }
                 } else if run.busy >= run.spec.concurrency {
-                    Why::NoRoom {
-                        concurrency: run.spec.concurrency,
-                    }
+                    Why::NoRoom { concurrency: run.spec.concurrency }
                 } else {
                     Why::Starting
                 }
@@ -115,16 +109,11 @@ impl Core {
             Phase::Verifying { .. } => Why::Verifying,
             Phase::Done(finished) => match &finished.refused {
                 _ if finished.wanted => Why::LandingQueue,
-                Some(refused) => Why::LandingRefused {
-                    cause: refused.cause,
-                    detail: refused.detail.clone(),
-                },
+                Some(refused) => Why::LandingRefused { cause: refused.cause, detail: refused.detail.clone() },
                 None => Why::Review,
             },
             Phase::Landing { .. } => Why::LandingQueue,
-            Phase::Failed => Why::Failed {
-                failure: task.last_failure.clone(),
-            },
+            Phase::Failed => Why::Failed { failure: task.last_failure.clone() },
             Phase::Blocked { by } => Why::Blocked { by: by.clone() },
             Phase::Landed { .. } | Phase::Discarding | Phase::Discarded | Phase::Stale => Why::Over,
         })

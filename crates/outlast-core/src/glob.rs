@@ -61,9 +61,7 @@ impl Glob {
         if glob.len() > LEN_MAX {
             return Err(Error::TooLong(glob.len()));
         }
-        Ok(Self {
-            nfa: Nfa::of(&parse::parse(glob)?),
-        })
+        Ok(Self { nfa: Nfa::of(&parse::parse(glob)?) })
     }
 
     /// Tells whether the glob names exactly this path, relative to the root and with `/`.

@@ -70,10 +70,7 @@ impl TaskId {
         let mut slug = String::new();
         let mut changed = chars.len() > SLUG_LEN_MAX;
         for (i, &c) in chars.iter().take(SLUG_LEN_MAX).enumerate() {
-            let dot_inside = c == '.'
-                && i > 0
-                && plain(chars[i - 1])
-                && chars.get(i + 1).is_some_and(|&n| plain(n));
+            let dot_inside = c == '.' && i > 0 && plain(chars[i - 1]) && chars.get(i + 1).is_some_and(|&n| plain(n));
             if plain(c) && !(c == '-' && slug.is_empty()) || dot_inside {
                 slug.push(c);
                 continue;
@@ -91,11 +88,7 @@ impl TaskId {
             return slug;
         }
         let hash = crate::hash::fnv1a(self.0.as_bytes()) as u32;
-        if slug.is_empty() {
-            format!("t-{hash:08x}")
-        } else {
-            format!("{}-{hash:08x}", slug.trim_end_matches(".lock"))
-        }
+        if slug.is_empty() { format!("t-{hash:08x}") } else { format!("{}-{hash:08x}", slug.trim_end_matches(".lock")) }
     }
 }
 
@@ -150,15 +143,10 @@ mod tests {
         assert_ne!(slug("Foo"), slug("foo"));
         assert_ne!(slug("文档"), slug("说明"));
         assert!(slug("文档").starts_with("t-"));
-        for hostile in [
-            "..", ".", "a/b", "a..b", "x.lock", "-rf", "a b", "", "~", "a\u{0}b", "@{", "HEAD^",
-        ] {
+        for hostile in ["..", ".", "a/b", "a..b", "x.lock", "-rf", "a b", "", "~", "a\u{0}b", "@{", "HEAD^"] {
             let s = slug(hostile);
             assert!(
-                !s.is_empty()
-                    && !s.contains('/')
-                    && !s.contains("..")
-                    && !s.starts_with(['-', '.']),
+                !s.is_empty() && !s.contains('/') && !s.contains("..") && !s.starts_with(['-', '.']),
                 "{hostile:?} -> {s}"
             );
             assert!(!s.ends_with(".lock") && s.is_ascii());

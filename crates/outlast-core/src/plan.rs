@@ -47,9 +47,7 @@ impl Plan {
 
     /// The model a task is tried with: its own, else its agent's; `None` leaves the choice to the agent's program.
     pub fn model<'a>(&'a self, task: &'a Task) -> Option<&'a str> {
-        task.model
-            .as_deref()
-            .or_else(|| self.agent(task)?.model.as_deref())
+        task.model.as_deref().or_else(|| self.agent(task)?.model.as_deref())
     }
 }
 
@@ -91,10 +89,7 @@ impl RunSettings {
 
     /// The branch that results of `run` land on.
     pub fn target_of(&self, run: &RunId) -> String {
-        self.target
-            .as_deref()
-            .unwrap_or(TARGET_DEFAULT)
-            .replace("{run}", run.as_str())
+        self.target.as_deref().unwrap_or(TARGET_DEFAULT).replace("{run}", run.as_str())
     }
 }
 
@@ -167,7 +162,7 @@ pub struct Task {
     pub id: TaskId,
     /// What is to be done, in the author's words.
     pub goal: String,
-    /// Globs of the files it may change; empty means it may change any file.
+    /// Globs of the files it may change; empty means any file, and no other task is kept from running beside it.
     pub writes: Vec<String>,
     /// Globs of the files it depends on without changing them.
     pub reads: Vec<String>,
@@ -260,21 +255,10 @@ mod tests {
     fn a_plan_survives_the_journal_unchanged() {
         let mut task = Task::new("文档.B", "Goal\nwith two lines", "claude");
         task.timeout = Duration::from_millis(1_234_567);
-        task.steps = vec![Step {
-            name: "one".into(),
-            command: Some("! grep -q x y".into()),
-        }];
-        task.source = Some(Span {
-            file: "plans/a.toml".into(),
-            line: 3,
-            column: 1,
-        });
+        task.steps = vec![Step { name: "one".into(), command: Some("! grep -q x y".into()) }];
+        task.source = Some(Span { file: "plans/a.toml".into(), line: 3, column: 1 });
         let plan = Plan {
-            run: RunSettings {
-                concurrency: Concurrency::Fixed(4),
-                land: Land::Auto,
-                ..RunSettings::new("a")
-            },
+            run: RunSettings { concurrency: Concurrency::Fixed(4), land: Land::Auto, ..RunSettings::new("a") },
             agents: BTreeMap::from([(AgentName::from("claude"), AgentSpec::new("claude-code"))]),
             tasks: vec![task],
         };

@@ -56,9 +56,7 @@ impl Stream {
         match kind {
             "run" => Some(Self::Run(RunId::new(rest))),
             // A run id holds no slash, a task id may.
-            "task" => rest
-                .split_once('/')
-                .map(|(run, task)| Self::Task(RunId::new(run), TaskId::new(task))),
+            "task" => rest.split_once('/').map(|(run, task)| Self::Task(RunId::new(run), TaskId::new(task))),
             "account" => Some(Self::Account(AccountId::new(rest))),
             _ => None,
         }

@@ -84,6 +84,11 @@ impl Run {
         self.index(id).map(|i| &self.tasks[i as usize])
     }
 
+    /// The tasks that something is being done with.
+    pub fn active(&self) -> impl Iterator<Item = &Task> {
+        self.active.iter().map(|&index| &self.tasks[index as usize])
+    }
+
     /// The place of the task of this id.
     pub(crate) fn index(&self, id: &TaskId) -> Option<Index> {
         self.by_id.get(id).copied()
@@ -91,10 +96,7 @@ impl Run {
 
     /// The tasks that need this one.
     pub(crate) fn dependants(&self, index: Index) -> Vec<Index> {
-        self.dependants
-            .get(&self.tasks[index as usize].id)
-            .cloned()
-            .unwrap_or_default()
+        self.dependants.get(&self.tasks[index as usize].id).cloned().unwrap_or_default()
     }
 
     /// Adds a task.
@@ -104,16 +106,9 @@ impl Run {
         for &need in &needs {
             self.dependants.entry(need.clone()).or_default().push(index);
         }
-        let needs_open = needs
-            .iter()
-            .filter(|need| self.task(need).is_none_or(|task| task.result().is_none()))
-            .count();
+        let needs_open = needs.iter().filter(|need| self.task(need).is_none_or(|task| task.result().is_none())).count();
         self.by_id.insert(id.clone(), index);
-        self.tasks.push(Task::new(
-            id,
-            spec,
-            u32::try_from(needs_open).unwrap_or(u32::MAX),
-        ));
+        self.tasks.push(Task::new(id, spec, u32::try_from(needs_open).unwrap_or(u32::MAX)));
         self.enter(index);
     }
 
@@ -127,10 +122,18 @@ impl Run {
     fn leave(&mut self, index: Index) {
         let task = &self.tasks[index as usize];
         match &task.phase {
-            Phase::Ready => drop(self.ready.remove(&(task.attempts == 0, index))),
-            Phase::Waiting { until } => drop(self.waiting.remove(&(*until, index))),
-            Phase::Done(finished) => drop(self.landable.remove(&(finished.order, index))),
-            Phase::Parked => drop(self.parked.remove(&index)),
+            Phase::Ready => {
+                self.ready.remove(&(task.attempts == 0, index));
+            }
+            Phase::Waiting { until } => {
+                self.waiting.remove(&(*until, index));
+            }
+            Phase::Done(finished) => {
+                self.landable.remove(&(finished.order, index));
+            }
+            Phase::Parked => {
+                self.parked.remove(&index);
+            }
             _ => {}
         }
         self.active.remove(&index);
@@ -140,16 +143,19 @@ impl Run {
     fn enter(&mut self, index: Index) {
         let task = &self.tasks[index as usize];
         match &task.phase {
-            Phase::Ready => drop(self.ready.insert((task.attempts == 0, index))),
-            Phase::Waiting { until } => drop(self.waiting.insert((*until, index))),
-            Phase::Done(finished) if finished.wanted => {
-                drop(self.landable.insert((finished.order, index)))
+            Phase::Ready => {
+                self.ready.insert((task.attempts == 0, index));
             }
-            Phase::Parked => drop(self.parked.insert(index)),
-            Phase::Live(_)
-            | Phase::Verifying { .. }
-            | Phase::Landing { .. }
-            | Phase::Discarding => {
+            Phase::Waiting { until } => {
+                self.waiting.insert((*until, index));
+            }
+            Phase::Done(finished) if finished.wanted => {
+                self.landable.insert((finished.order, index));
+            }
+            Phase::Parked => {
+                self.parked.insert(index);
+            }
+            Phase::Live(_) | Phase::Verifying { .. } | Phase::Landing { .. } | Phase::Discarding => {
                 self.active.insert(index);
             }
             _ => {}
@@ -159,23 +165,15 @@ impl Run {
 
     /// Whether a landing is under way: one at a time, since each moves the same branch.
     pub(crate) fn is_landing(&self) -> bool {
-        self.active
-            .iter()
-            .any(|&i| matches!(self.tasks[i as usize].phase, Phase::Landing { .. }))
+        self.active.iter().any(|&i| matches!(self.tasks[i as usize].phase, Phase::Landing { .. }))
     }
 
     /// The next result to land whose needs have landed.
     pub(crate) fn next_to_land(&self) -> Option<Index> {
-        self.landable
-            .iter()
-            .map(|&(_, index)| index)
-            .find(|&index| {
-                let needs = &self.tasks[index as usize].spec.needs;
-                needs.iter().all(|need| {
-                    self.task(need)
-                        .is_none_or(|n| matches!(n.phase, Phase::Landed { .. }))
-                })
-            })
+        self.landable.iter().map(|&(_, index)| index).find(|&index| {
+            let needs = &self.tasks[index as usize].spec.needs;
+            needs.iter().all(|need| self.task(need).is_none_or(|n| matches!(n.phase, Phase::Landed { .. })))
+        })
     }
 
     /// Whether nothing is left that could change without a person.

@@ -184,11 +184,7 @@ pub enum Stage {
 impl Task {
     /// A task as it enters a run.
     pub fn new(id: TaskId, spec: TaskSpec, needs_open: u32) -> Self {
-        let phase = if needs_open == 0 {
-            Phase::Ready
-        } else {
-            Phase::Pending
-        };
+        let phase = if needs_open == 0 { Phase::Ready } else { Phase::Pending };
         Self {
             id,
             spec,
@@ -231,9 +227,7 @@ impl Task {
             Phase::Pending => "pending",
             Phase::Ready | Phase::Waiting { .. } => "ready",
             Phase::Parked => "parked",
-            Phase::Live(attempt) if attempt.held.is_some() && attempt.stage == Stage::Working => {
-                "held"
-            }
+            Phase::Live(attempt) if attempt.held.is_some() && attempt.stage == Stage::Working => "held",
             Phase::Live(_) | Phase::Discarding => "running",
             Phase::Verifying { .. } => "verifying",
             Phase::Done(_) => "done",

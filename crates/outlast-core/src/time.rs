@@ -28,10 +28,7 @@ impl Timestamp {
 
     /// This instant moved forward by `by`; the far end of time when that does not fit.
     pub fn plus(self, by: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
-        )
+        Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// How long after `earlier` this instant is; zero when it is not after it (the wall clock may step back).

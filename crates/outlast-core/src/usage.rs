@@ -41,10 +41,6 @@ impl Usage {
 
     /// The price in billionths of a US dollar, or nothing where a part of it is unknown.
     pub const fn price(&self) -> Option<i64> {
-        if self.unpriced == 0 {
-            Some(self.usd_nanos)
-        } else {
-            None
-        }
+        if self.unpriced == 0 { Some(self.usd_nanos) } else { None }
     }
 }

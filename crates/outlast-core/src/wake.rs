@@ -21,29 +21,14 @@ impl Core {
     ///
     /// A task that is due and was not started waits for room or for an account: their events wake it.
     pub fn wake_at(&self, now: Timestamp) -> Option<(Timestamp, Reason)> {
-        let accounts = self
-            .accounts
-            .iter()
-            .filter_map(|(account, window)| match window {
-                Window::Closed { until, .. } => {
-                    Some((*until, Reason::AccountOpens(account.clone())))
-                }
-                Window::Open => None,
-            });
-        let retries = self
-            .runs
-            .values()
-            .filter(|run| run.mode == Mode::Running)
-            .filter_map(|run| {
-                let &(until, index) = run
-                    .waiting
-                    .range((Bound::Excluded((now, Index::MAX)), Bound::Unbounded))
-                    .next()?;
-                Some((
-                    until,
-                    Reason::TaskRetries(run.tasks[index as usize].id.clone()),
-                ))
-            });
+        let accounts = self.accounts.iter().filter_map(|(account, window)| match window {
+            Window::Closed { until, .. } => Some((*until, Reason::AccountOpens(account.clone()))),
+            Window::Open => None,
+        });
+        let retries = self.runs.values().filter(|run| run.mode == Mode::Running).filter_map(|run| {
+            let &(until, index) = run.waiting.range((Bound::Excluded((now, Index::MAX)), Bound::Unbounded)).next()?;
+            Some((until, Reason::TaskRetries(run.tasks[index as usize].id.clone())))
+        });
         accounts.chain(retries).min_by_key(|(at, _)| *at)
     }
 }

@@ -26,12 +26,7 @@ pub(super) struct Nfa {
 
 impl Nfa {
     pub(super) fn of(parts: &[Part]) -> Self {
-        let mut nfa = Self {
-            states: vec![State::default()],
-            start: 0,
-            named: 0,
-            beneath: 0,
-        };
+        let mut nfa = Self { states: vec![State::default()], start: 0, named: 0, beneath: 0 };
         nfa.named = nfa.sequence(parts, 0);
         let below = nfa.read(nfa.named, Set::one('/'));
         nfa.beneath = nfa.beneath_of(below);
@@ -100,15 +95,8 @@ impl Nfa {
 
     fn advance(&self, live: &[bool], symbol: Symbol) -> Vec<bool> {
         let mut next = vec![false; self.states.len()];
-        let states = self
-            .states
-            .iter()
-            .zip(live)
-            .filter_map(|(state, live)| live.then_some(state));
-        for (_, to) in states
-            .flat_map(|state| &state.reads)
-            .filter(|(set, _)| set.has(symbol))
-        {
+        let states = self.states.iter().zip(live).filter_map(|(state, live)| live.then_some(state));
+        for (_, to) in states.flat_map(|state| &state.reads).filter(|(set, _)| set.has(symbol)) {
             self.enter(&mut next, *to);
         }
         next
@@ -136,10 +124,7 @@ impl Nfa {
         let mut seen = vec![false; self.states.len() * width * 2];
         let mut todo = vec![(self.start, other.start, true)];
         while let Some((a, b, segment_start)) = todo.pop() {
-            if std::mem::replace(
-                &mut seen[(a * width + b) * 2 + usize::from(segment_start)],
-                true,
-            ) {
+            if std::mem::replace(&mut seen[(a * width + b) * 2 + usize::from(segment_start)], true) {
                 continue;
             }
             if !segment_start && self.ends(a) && other.ends(b) {

@@ -29,11 +29,7 @@ pub(super) fn parse(glob: &str) -> Result<Vec<Part>, Error> {
     if glob.is_empty() {
         return Err(Error::Empty);
     }
-    let mut parser = Parser {
-        rest: glob.chars().peekable(),
-        segment_start: true,
-        depth: 0,
-    };
+    let mut parser = Parser { rest: glob.chars().peekable(), segment_start: true, depth: 0 };
     let mut parts = parser.sequence()?;
     if parser.rest.peek().is_some() {
         return Err(Error::UnpairedBrace);
@@ -53,9 +49,7 @@ fn beneath_only_at_the_end(parts: &[Part], at_end: bool) -> bool {
         let at_end = at_end && i + 1 == parts.len();
         match part {
             Part::Beneath => at_end,
-            Part::Choice(choices) => choices
-                .iter()
-                .all(|choice| beneath_only_at_the_end(choice, at_end)),
+            Part::Choice(choices) => choices.iter().all(|choice| beneath_only_at_the_end(choice, at_end)),
             Part::One(_) | Part::Star | Part::Directories => true,
         }
     })

@@ -12,10 +12,7 @@ const LAST: Symbol = INVALID + 0xff;
 /// The symbols of a path.
 pub(super) fn symbols(path: &[u8]) -> impl Iterator<Item = Symbol> {
     path.utf8_chunks().flat_map(|chunk| {
-        let invalid = chunk
-            .invalid()
-            .iter()
-            .map(|&byte| INVALID + Symbol::from(byte));
+        let invalid = chunk.invalid().iter().map(|&byte| INVALID + Symbol::from(byte));
         chunk.valid().chars().map(Symbol::from).chain(invalid)
     })
 }
@@ -42,10 +39,7 @@ impl Set {
 
     /// A bracket expression; the separator is never in it.
     pub(super) fn class(ranges: &[(char, char)], negated: bool) -> Self {
-        let mut ranges: Vec<_> = ranges
-            .iter()
-            .map(|&(from, to)| (Symbol::from(from), Symbol::from(to)))
-            .collect();
+        let mut ranges: Vec<_> = ranges.iter().map(|&(from, to)| (Symbol::from(from), Symbol::from(to))).collect();
         if negated {
             ranges.push((SLASH, SLASH));
             return Self::of_ranges(&ranges, true);
@@ -82,18 +76,14 @@ impl Set {
 
     fn without_slash(self) -> Self {
         let parts = self.0.into_iter().flat_map(|(from, to)| {
-            [(from, to.min(SLASH - 1)), (from.max(SLASH + 1), to)]
-                .into_iter()
-                .filter(|part| part.0 <= part.1)
+            [(from, to.min(SLASH - 1)), (from.max(SLASH + 1), to)].into_iter().filter(|part| part.0 <= part.1)
         });
         Self(parts.collect())
     }
 
     /// Tells whether the symbol is in the set.
     pub(super) fn has(&self, symbol: Symbol) -> bool {
-        self.0
-            .iter()
-            .any(|&(from, to)| from <= symbol && symbol <= to)
+        self.0.iter().any(|&(from, to)| from <= symbol && symbol <= to)
     }
 
     /// Tells whether the two sets share a symbol that is no separator.

@@ -9,15 +9,10 @@ use super::*;
 /// Every path over `a`, `b`, `c` with up to three segments of up to two characters.
 fn paths() -> Vec<String> {
     let letters = ["a", "b", "c"];
-    let pairs = letters
-        .iter()
-        .flat_map(|a| letters.map(|b| format!("{a}{b}")));
+    let pairs = letters.iter().flat_map(|a| letters.map(|b| format!("{a}{b}")));
     let segments: Vec<String> = letters.iter().map(|&a| a.to_owned()).chain(pairs).collect();
     let beneath = |paths: &[String]| -> Vec<String> {
-        paths
-            .iter()
-            .flat_map(|p| segments.iter().map(move |s| format!("{p}/{s}")))
-            .collect()
+        paths.iter().flat_map(|p| segments.iter().map(move |s| format!("{p}/{s}"))).collect()
     };
     let two = beneath(&segments);
     let three = beneath(&two);
@@ -25,30 +20,16 @@ fn paths() -> Vec<String> {
 }
 
 fn matched(glob: &str, paths: &[String]) -> Vec<String> {
-    let matcher = GlobBuilder::new(glob)
-        .literal_separator(true)
-        .build()
-        .unwrap()
-        .compile_matcher();
-    paths
-        .iter()
-        .filter(|path| matcher.is_match(path.as_str()))
-        .cloned()
-        .collect()
+    let matcher = GlobBuilder::new(glob).literal_separator(true).build().unwrap().compile_matcher();
+    paths.iter().filter(|path| matcher.is_match(path.as_str())).cloned().collect()
 }
 
 /// Whether the two lists hold the same path, or one a path beneath a path of the other.
 fn share(a: &[String], b: &[String]) -> bool {
     let reaches = |from: &[String], to: &[String]| {
         let to: BTreeSet<&str> = to.iter().map(String::as_str).collect();
-        let ends = |p: &str| {
-            p.match_indices('/')
-                .map(|(i, _)| i)
-                .chain([p.len()])
-                .collect::<Vec<_>>()
-        };
-        from.iter()
-            .any(|p| ends(p).into_iter().any(|end| to.contains(&p[..end])))
+        let ends = |p: &str| p.match_indices('/').map(|(i, _)| i).chain([p.len()]).collect::<Vec<_>>();
+        from.iter().any(|p| ends(p).into_iter().any(|end| to.contains(&p[..end])))
     };
     reaches(a, b) || reaches(b, a)
 }
@@ -127,15 +108,9 @@ fn files_that_do_not_exist_overlap_too() {
 fn e22_characters_are_not_bytes() {
     assert!(Glob::parse("文?.md").unwrap().matches("文档.md".as_bytes()));
     assert!(Glob::parse("a?").unwrap().matches(b"a\xff"));
-    assert!(
-        Glob::parse("[一-龥].md")
-            .unwrap()
-            .matches("文.md".as_bytes())
-    );
+    assert!(Glob::parse("[一-龥].md").unwrap().matches("文.md".as_bytes()));
     assert!(!overlap("文.md", "档.md"));
-    assert!(
-        Glob::parse(r"a\*").unwrap().matches(b"a*") && !Glob::parse(r"a\*").unwrap().matches(b"ab")
-    );
+    assert!(Glob::parse(r"a\*").unwrap().matches(b"a*") && !Glob::parse(r"a\*").unwrap().matches(b"ab"));
 }
 
 #[test]
@@ -155,11 +130,7 @@ fn hostile_globs_cost_little() {
     assert!(overlap(&directories, &directories));
     assert!(!overlap(&format!("{stars}b"), &format!("{stars}c")));
     assert!(!overlap(&format!("{choices}b"), &format!("{choices}c")));
-    assert!(
-        started.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]

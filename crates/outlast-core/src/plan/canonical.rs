@@ -51,11 +51,7 @@ impl<'a> AgentProgram<'a> {
             kind: &agent.kind,
             inherit: &agent.inherit,
             command: &agent.command,
-            env: agent
-                .env
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_str()))
-                .collect(),
+            env: agent.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
         }
     }
 }
@@ -67,12 +63,7 @@ impl<'a> Executable<'a> {
         let steps = plan.tasks.iter().flat_map(|task| &task.steps);
         Self {
             setup: &plan.run.setup,
-            verify: plan
-                .tasks
-                .iter()
-                .flat_map(|task| &task.verify)
-                .map(String::as_str)
-                .collect(),
+            verify: plan.tasks.iter().flat_map(|task| &task.verify).map(String::as_str).collect(),
             steps: steps.filter_map(|step| step.command.as_deref()).collect(),
             agents: agents.into_iter().collect(),
         }
@@ -84,10 +75,7 @@ impl<'a> Executable<'a> {
     }
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "plain data with text keys always has a JSON form"
-)]
+#[expect(clippy::expect_used, reason = "plain data with text keys always has a JSON form")]
 fn json(data: &impl Serialize) -> Value {
     serde_json::to_value(data).expect("plain data has a JSON form")
 }
@@ -101,10 +89,8 @@ fn text(value: &Value) -> String {
         Value::Object(fields) => {
             let mut keys: Vec<&String> = fields.keys().collect();
             keys.sort_unstable();
-            let parts: Vec<String> = keys
-                .into_iter()
-                .map(|key| format!("{}:{}", Value::from(key.as_str()), text(&fields[key])))
-                .collect();
+            let parts: Vec<String> =
+                keys.into_iter().map(|key| format!("{}:{}", Value::from(key.as_str()), text(&fields[key]))).collect();
             format!("{{{}}}", parts.join(","))
         }
         Value::Array(items) => {
@@ -122,17 +108,10 @@ mod tests {
     fn plan() -> Plan {
         let mut task = Task::new("a", "goal", "cmd");
         task.verify = vec!["make test".into()];
-        task.steps = vec![Step {
-            name: "s".into(),
-            command: Some("make s".into()),
-        }];
+        task.steps = vec![Step { name: "s".into(), command: Some("make s".into()) }];
         let mut agent = AgentSpec::new("command");
         agent.command = vec!["prog".into(), "{goal_file}".into()];
-        Plan {
-            run: RunSettings::new("p"),
-            agents: [("cmd".into(), agent)].into(),
-            tasks: vec![task],
-        }
+        Plan { run: RunSettings::new("p"), agents: [("cmd".into(), agent)].into(), tasks: vec![task] }
     }
 
     fn approval(plan: &Plan) -> String {
@@ -142,11 +121,7 @@ mod tests {
     #[test]
     fn where_a_task_is_written_is_no_content() {
         let (mut moved, plan) = (plan(), plan());
-        moved.tasks[0].source = Some(Span {
-            file: "x".into(),
-            line: 9,
-            column: 1,
-        });
+        moved.tasks[0].source = Some(Span { file: "x".into(), line: 9, column: 1 });
         assert_eq!(content(&moved), content(&plan));
         moved.tasks[0].goal.push('!');
         assert_ne!(content(&moved), content(&plan));
@@ -155,8 +130,7 @@ mod tests {
     #[test]
     fn every_executable_part_changes_the_approval_and_nothing_else_does() {
         let before = approval(&plan());
-        let agent =
-            |p: &mut Plan, change: fn(&mut AgentSpec)| p.agents.values_mut().for_each(change);
+        let agent = |p: &mut Plan, change: fn(&mut AgentSpec)| p.agents.values_mut().for_each(change);
         let mut changed = [(); 6].map(|()| plan());
         changed[0].run.setup.push("x".into());
         changed[1].tasks[0].verify[0].push(' ');
@@ -171,10 +145,7 @@ mod tests {
         }
         let mut same = plan();
         same.tasks[0].goal = "another".into();
-        same.tasks.push(Task {
-            id: "b".into(),
-            ..same.tasks[0].clone()
-        });
+        same.tasks.push(Task { id: "b".into(), ..same.tasks[0].clone() });
         assert_eq!(approval(&same), before);
     }
 
