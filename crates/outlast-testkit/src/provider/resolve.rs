@@ -1,0 +1,119 @@
+//! Finds the scenario that a conversation is about, and how far it has come, from the conversation alone.
+
+use std::collections::BTreeMap;
+
+use crate::digest;
+use crate::script::{Scenario, inline_script};
+use crate::wire::{Conversation, Item};
+
+/// Where a conversation stands.
+#[derive(Debug)]
+pub(super) struct Position {
+    pub scenario: Scenario,
+    /// The same for all requests of one goal, different for different goals with the same script.
+    pub conversation: String,
+    /// How many tool calls have been answered since the goal.
+    pub answered: usize,
+    /// A shell session whose command still runs, as the last tool result says.
+    pub running: Option<u64>,
+}
+
+/// A way to name a scenario in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Mark {
+    Named(String),
+    Inline(String),
+}
+
+/// Finds the position; `Ok(None)` when the prompt names no scenario and there is no fallback.
+///
+/// The newest goal counts. A goal that is repeated (a resumed session is told it again) goes on from where it was.
+pub(super) fn position(
+    conversation: &Conversation,
+    scenarios: &BTreeMap<String, Scenario>,
+    fallback: Option<&str>,
+) -> Result<Option<Position>, String> {
+    let marks: Vec<(usize, Mark, &str)> = conversation
+        .items
+        .iter()
+        .enumerate()
+        .filter_map(|(index, item)| match item {
+            Item::User { text } => mark(text).map(|mark| (index, mark, text.as_str())),
+            _ => None,
+        })
+        .collect();
+    let (goal_at, mark, goal) = match marks.last() {
+        Some((_, newest, _)) => {
+            let first = marks.iter().rposition(|(_, mark, _)| mark != newest).map_or(0, |before| before + 1);
+            marks[first].clone()
+        }
+        None => match fallback {
+            Some(name) => (0, Mark::Named(name.to_owned()), ""),
+            None => return Ok(None),
+        },
+    };
+    let scenario = match &mark {
+        Mark::Named(name) => scenarios.get(name).cloned().ok_or_else(|| format!("no scenario is named `{name}`"))?,
+        Mark::Inline(script) => Scenario::parse(format!("inline-{}", &digest(script.as_bytes())[..8]), script)
+            .map_err(|error| error.to_string())?,
+    };
+    let since = &conversation.items[goal_at.min(conversation.items.len())..];
+    Ok(Some(Position {
+        scenario,
+        conversation: digest(goal.as_bytes()),
+        answered: answered(since),
+        running: running(since),
+    }))
+}
+
+fn mark(text: &str) -> Option<Mark> {
+    if let Some(script) = inline_script(&unquoted(text)) {
+        return Some(Mark::Inline(script));
+    }
+    let (_, rest) = text.split_once("[[scenario:")?;
+    let (name, _) = rest.split_once("]]")?;
+    Some(Mark::Named(name.trim().to_owned()))
+}
+
+/// Undoes the quotation that opencode puts around a prompt with spaces: `"` in front and behind, `\"` inside.
+fn unquoted(text: &str) -> String {
+    match text.strip_prefix('"').and_then(|text| text.trim_end().strip_suffix('"')) {
+        Some(inner) => inner.replace("\\\"", "\""),
+        None => text.to_owned(),
+    }
+}
+
+/// Counts the calls that have a result. Repeated results count once, interrupted calls not at all: they are made again.
+fn answered(items: &[Item]) -> usize {
+    let mut open: Vec<&str> = Vec::new();
+    let mut count = 0;
+    for item in items {
+        match item {
+            Item::Call(call) if !is_poll(&call.name) => open.push(&call.id),
+            Item::Result { id, text, .. } => {
+                let Some(place) = open.iter().position(|call| *call == id) else { continue };
+                open.remove(place);
+                count += usize::from(!was_interrupted(text));
+            }
+            _ => {}
+        }
+    }
+    count
+}
+
+/// The tool that only waits for a command of an earlier call.
+fn is_poll(tool: &str) -> bool {
+    tool == "write_stdin"
+}
+
+/// How codex and opencode mark the call that was running when they were killed.
+fn was_interrupted(result: &str) -> bool {
+    result == "aborted" || result.contains("[Tool execution was interrupted]")
+}
+
+/// The session that codex names when a command outlives its call.
+fn running(items: &[Item]) -> Option<u64> {
+    let Some(Item::Result { text, .. }) = items.last() else { return None };
+    let (_, rest) = text.split_once("Process running with session ID ")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
