@@ -106,8 +106,5 @@ pub(crate) fn last(connection: &Connection, path: &Path) -> Result<u64, Error> {
         return Ok(last);
     }
     let why = format!("its last entry is {last}, but its index knows {indexed}");
-    Err(Error::Damaged {
-        path: path.to_owned(),
-        why,
-    })
+    Err(Error::Damaged { path: path.to_owned(), why })
 }

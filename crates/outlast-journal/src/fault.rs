@@ -21,59 +21,32 @@ pub(crate) fn sqlite(path: &Path, action: &'static str, error: rusqlite::Error) 
     match &error {
         rusqlite::Error::SqliteFailure(code, _) => match code.code {
             ErrorCode::DiskFull => Error::NoSpace { path },
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Error::Damaged {
-                path,
-                why: error.to_string(),
-            },
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Error::Damaged { path, why: error.to_string() },
             ErrorCode::SystemIoFailure if unconfirmed(code.extended_code) => Error::Stopped {
-                why: format!(
-                    "the disk did not confirm a write ({error}); the last entries may or may not be there"
-                ),
+                why: format!("the disk did not confirm a write ({error}); the last entries may or may not be there"),
                 path,
             },
             ErrorCode::SystemIoFailure if is_full(&path) => Error::NoSpace { path },
-            _ => Error::Sqlite {
-                action,
-                path,
-                source: Arc::new(error),
-            },
+            _ => Error::Sqlite { action, path, source: Arc::new(error) },
         },
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
-        | rusqlite::Error::Utf8Error(..) => Error::Damaged {
-            path,
-            why: error.to_string(),
-        },
-        _ => Error::Sqlite {
-            action,
-            path,
-            source: Arc::new(error),
-        },
+        | rusqlite::Error::Utf8Error(..) => Error::Damaged { path, why: error.to_string() },
+        _ => Error::Sqlite { action, path, source: Arc::new(error) },
     }
 }
 
 /// Classifies a failure of the file system at `path`.
 pub(crate) fn io(path: &Path, action: &'static str, error: io::Error) -> Error {
     let path = path.to_owned();
-    if is_lack_of_space(&error) {
-        Error::NoSpace { path }
-    } else {
-        Error::Io {
-            action,
-            path,
-            source: Arc::new(error),
-        }
-    }
+    if is_lack_of_space(&error) { Error::NoSpace { path } } else { Error::Io { action, path, source: Arc::new(error) } }
 }
 
 /// Classifies a failed fsync of `path`: after one, the kernel may have dropped the very pages that failed, so no later
 /// success proves anything about them.
 pub(crate) fn unconfirmed_sync(path: &Path, error: &io::Error) -> Error {
-    Error::Stopped {
-        path: path.to_owned(),
-        why: format!("the disk did not confirm a write ({error})"),
-    }
+    Error::Stopped { path: path.to_owned(), why: format!("the disk did not confirm a write ({error})") }
 }
 
 /// A number as SQLite stores it.
@@ -85,17 +58,11 @@ pub(crate) fn integer(what: &'static str, value: u64) -> Result<i64, Error> {
 }
 
 fn unconfirmed(extended: i32) -> bool {
-    matches!(
-        extended,
-        ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC
-    )
+    matches!(extended, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
 }
 
 fn is_lack_of_space(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
-    )
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// Whether the file system of `path` has no room: SQLite reports some full disks as a bare I/O error without its cause,

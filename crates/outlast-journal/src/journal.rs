@@ -24,9 +24,7 @@ impl Journal {
     /// [`Error::Locked`] while another process has it, [`Error::Damaged`] for a file that is not a journal (it is left
     /// as it is), [`Error::Newer`] for one of a later release, [`Error::NoSpace`] on a full disk.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Ok(Self {
-            writer: Arc::new(Writer::start(path.as_ref())?),
-        })
+        Ok(Self { writer: Arc::new(Writer::start(path.as_ref())?) })
     }
 
     /// Appends `entries`, all or none, and waits until they are durable. Returns the sequence number of the last.
@@ -102,8 +100,7 @@ impl Journal {
 
     fn send(&self, work: Work) -> Pending<u64> {
         let (promise, pending) = pending::pair(self.path());
-        self.writer
-            .send(work, Box::new(|result| promise.keep(result)));
+        self.writer.send(work, Box::new(|result| promise.keep(result)));
         pending
     }
 }

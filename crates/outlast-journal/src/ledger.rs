@@ -65,24 +65,12 @@ impl Ledger {
         let (slots, left) = recovery::collect(&folder)?;
         let slots = Arc::new(slots);
         let (sender, receiver) = mpsc::channel();
-        let keeper = Keeper::new(
-            receiver,
-            sender.clone(),
-            Arc::clone(journal.writer()),
-            Arc::clone(&slots),
-        )?;
+        let keeper = Keeper::new(receiver, sender.clone(), Arc::clone(journal.writer()), Arc::clone(&slots))?;
         let thread = std::thread::Builder::new()
             .name("journal-ledger".to_owned())
             .spawn(move || keeper.run())
             .map_err(|error| fault::io(&folder, "start the keeper of", error))?;
-        let ledger = Self {
-            shared: Arc::new(Shared {
-                sender,
-                slots,
-                thread: Some(thread),
-                _lock: lock,
-            }),
-        };
+        let ledger = Self { shared: Arc::new(Shared { sender, slots, thread: Some(thread), _lock: lock }) };
         let recovery = recovery::keep(left, &ledger)?;
         Ok((ledger, recovery))
     }

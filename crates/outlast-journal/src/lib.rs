@@ -24,8 +24,7 @@ pub use entry::Entry;
 pub use error::Error;
 pub use journal::Journal;
 pub use ledger::{
-    AnswerHead, BodyHash, Closing, ExchangeRow, Ledger, Opening, Outcome, Recovery, Selection,
-    Spool, Totals, Usage,
+    AnswerHead, BodyHash, Closing, ExchangeRow, Ledger, Opening, Outcome, Recovery, Selection, Spool, Totals, Usage,
 };
 pub use pending::Pending;
 pub use reader::JournalReader;

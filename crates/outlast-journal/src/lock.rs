@@ -35,17 +35,13 @@ impl FileLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Error::Locked {
-                    path: path.to_owned(),
-                    pid: holder(&mut file),
-                });
+                return Err(Error::Locked { path: path.to_owned(), pid: holder(&mut file) });
             }
             Err(TryLockError::Error(error)) => return Err(fault::io(&lock, "lock", error)),
         }
         file.set_len(0).map_err(failed("empty"))?;
         file.rewind().map_err(failed("rewind"))?;
-        file.write_all(std::process::id().to_string().as_bytes())
-            .map_err(failed("write"))?;
+        file.write_all(std::process::id().to_string().as_bytes()).map_err(failed("write"))?;
         Ok(Self { _file: file })
     }
 }

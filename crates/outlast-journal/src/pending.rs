@@ -46,21 +46,8 @@ impl<T> Slot<T> {
 
 /// A connected pair; `path` names the journal should the promise be broken.
 pub(crate) fn pair<T>(path: &Path) -> (Promise<T>, Pending<T>) {
-    let slot = Arc::new(Slot {
-        state: Mutex::new(State {
-            answer: None,
-            waker: None,
-        }),
-        arrived: Condvar::new(),
-    });
-    (
-        Promise {
-            slot: Arc::clone(&slot),
-            path: path.to_owned(),
-            kept: false,
-        },
-        Pending { slot },
-    )
+    let slot = Arc::new(Slot { state: Mutex::new(State { answer: None, waker: None }), arrived: Condvar::new() });
+    (Promise { slot: Arc::clone(&slot), path: path.to_owned(), kept: false }, Pending { slot })
 }
 
 impl<T> Promise<T> {
@@ -103,11 +90,7 @@ impl<T> Pending<T> {
             if let Some(answer) = state.answer.take() {
                 return answer;
             }
-            state = self
-                .slot
-                .arrived
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.slot.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

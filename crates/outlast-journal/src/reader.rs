@@ -23,10 +23,7 @@ impl JournalReader {
     /// [`Error::Missing`] when there is none; otherwise as [`crate::Journal::open`], but never [`Error::Locked`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        Ok(Self {
-            connection: connection::open_reader(path)?,
-            path: path.to_owned(),
-        })
+        Ok(Self { connection: connection::open_reader(path)?, path: path.to_owned() })
     }
 
     /// Hands every entry after `after_seq` to `each`, in order, as they were at one moment, and returns the sequence
@@ -43,23 +40,17 @@ impl JournalReader {
         let after = fault::integer("sequence number", after_seq)?;
         let mut select = self
             .connection
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM record WHERE seq > ?1 ORDER BY seq"
-            ))
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM record WHERE seq > ?1 ORDER BY seq"))
             .map_err(failed)?;
         let mut rows = select.query([after]).map_err(failed)?;
         let (mut last, mut scratch) = (after_seq, Vec::new());
         while let Some(row) = rows.next().map_err(failed)? {
             let (seq, entry, sum) = entry::read(row).map_err(failed)?;
             if seq != last + 1 {
-                return Err(self
-                    .damaged(format!("entry {} is missing", last + 1))
-                    .into());
+                return Err(self.damaged(format!("entry {} is missing", last + 1)).into());
             }
             if entry.sum(&mut scratch) != sum {
-                return Err(self
-                    .damaged(format!("entry {seq} is not what was written"))
-                    .into());
+                return Err(self.damaged(format!("entry {seq} is not what was written")).into());
             }
             last = seq;
             each(seq, entry)?;
@@ -99,9 +90,6 @@ impl JournalReader {
     }
 
     pub(crate) fn damaged(&self, why: String) -> Error {
-        Error::Damaged {
-            path: self.path.clone(),
-            why,
-        }
+        Error::Damaged { path: self.path.clone(), why }
     }
 }

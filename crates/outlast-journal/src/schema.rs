@@ -88,10 +88,7 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<(), Error> {
     }
     if exists(&fault::beside(path, "-wal"))? {
         let why = "the file is gone but its write-ahead log is there".to_owned();
-        return Err(Error::Damaged {
-            path: path.to_owned(),
-            why,
-        });
+        return Err(Error::Damaged { path: path.to_owned(), why });
     }
     let new = fault::beside(path, ".new");
     match fs::remove_file(&new) {
@@ -101,17 +98,13 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<(), Error> {
         _ => {}
     }
     build(&new).map_err(|error| fault::sqlite(&new, "create the tables", error))?;
-    File::open(&new)
-        .and_then(|file| file.sync_all())
-        .map_err(|error| fault::io(&new, "sync", error))?;
+    File::open(&new).and_then(|file| file.sync_all()).map_err(|error| fault::io(&new, "sync", error))?;
     fs::rename(&new, path).map_err(|error| fault::io(path, "move into place", error))?;
     sync_folder_of(path)
 }
 
 fn build(path: &Path) -> rusqlite::Result<()> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(TABLES)?;
@@ -128,21 +121,15 @@ fn build(path: &Path) -> rusqlite::Result<()> {
 pub(crate) fn recognise(path: &Path) -> Result<(), Error> {
     // SQLite's file format: the first 16 bytes are a fixed text, the application id is at 68 (sqlite.org/fileformat).
     let mut header = [0; 72];
-    let damaged = |why: &str| Error::Damaged {
-        path: path.to_owned(),
-        why: why.to_owned(),
-    };
+    let damaged = |why: &str| Error::Damaged { path: path.to_owned(), why: why.to_owned() };
     let mut file = File::open(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::Missing {
-            path: path.to_owned(),
-        },
+        ErrorKind::NotFound => Error::Missing { path: path.to_owned() },
         _ => fault::io(path, "open", error),
     })?;
-    file.read_exact(&mut header)
-        .map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => damaged("it is too short to be a database"),
-            _ => fault::io(path, "read", error),
-        })?;
+    file.read_exact(&mut header).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => damaged("it is too short to be a database"),
+        _ => fault::io(path, "read", error),
+    })?;
     let (magic, rest) = header.split_at(16);
     if magic != b"SQLite format 3\0" {
         return Err(damaged("it is not an SQLite database"));
@@ -163,34 +150,22 @@ pub(crate) fn check_version(connection: &Connection, path: &Path) -> Result<(), 
         .map_err(|error| fault::sqlite(path, "read the schema version", error))?;
     match found {
         VERSION => Ok(()),
-        0 => Err(Error::Damaged {
-            path: path.to_owned(),
-            why: "it has no schema version".to_owned(),
-        }),
-        _ => Err(Error::Newer {
-            path: path.to_owned(),
-            found,
-            known: VERSION,
-        }),
+        0 => Err(Error::Damaged { path: path.to_owned(), why: "it has no schema version".to_owned() }),
+        _ => Err(Error::Newer { path: path.to_owned(), found, known: VERSION }),
     }
 }
 
 /// Makes the folder entry of `path` durable.
 pub(crate) fn sync_folder_of(path: &Path) -> Result<(), Error> {
     let folder = folder_of(path);
-    File::open(folder)
-        .and_then(|file| file.sync_all())
-        .map_err(|error| fault::io(folder, "sync", error))
+    File::open(folder).and_then(|file| file.sync_all()).map_err(|error| fault::io(folder, "sync", error))
 }
 
 /// The folder that holds `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn exists(path: &Path) -> Result<bool, Error> {
-    path.try_exists()
-        .map_err(|error| fault::io(path, "look for", error))
+    path.try_exists().map_err(|error| fault::io(path, "look for", error))
 }

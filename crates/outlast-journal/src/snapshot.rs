@@ -39,14 +39,9 @@ pub(crate) struct Sealed {
 impl Sealed {
     /// Compresses on the caller's thread: the writer is everyone's.
     pub(crate) fn new(seq: u64, version: u16, bytes: &[u8], path: &Path) -> Result<Self, Error> {
-        let packed = zstd::bulk::compress(bytes, LEVEL)
-            .map_err(|error| fault::io(path, "compress a snapshot for", error))?;
-        Ok(Self {
-            seq,
-            version,
-            sha256: checksum(seq, version, bytes),
-            packed,
-        })
+        let packed =
+            zstd::bulk::compress(bytes, LEVEL).map_err(|error| fault::io(path, "compress a snapshot for", error))?;
+        Ok(Self { seq, version, sha256: checksum(seq, version, bytes), packed })
     }
 }
 
@@ -59,32 +54,18 @@ fn checksum(seq: u64, version: u16, bytes: &[u8]) -> [u8; 32] {
 }
 
 /// Writes a snapshot of a journal that ends at `last`, and forgets those before the one before it.
-pub(crate) fn insert(
-    connection: &Connection,
-    path: &Path,
-    last: u64,
-    sealed: &Sealed,
-) -> Result<(), Failed> {
+pub(crate) fn insert(connection: &Connection, path: &Path, last: u64, sealed: &Sealed) -> Result<(), Failed> {
     if sealed.seq > last {
-        return Err(Failed::Refused(Error::Ahead {
-            seq: sealed.seq,
-            last,
-        }));
+        return Err(Failed::Refused(Error::Ahead { seq: sealed.seq, last }));
     }
     let failed = |error| Failed::Group(fault::sqlite(path, "save a snapshot", error));
     let seq = fault::integer("sequence number", sealed.seq)?;
     connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO snapshot (seq, version, sha256, bytes) VALUES (?1, ?2, ?3, ?4)",
-        )
-        .and_then(|mut insert| {
-            insert.execute(params![seq, sealed.version, sealed.sha256, sealed.packed])
-        })
+        .prepare_cached("INSERT OR REPLACE INTO snapshot (seq, version, sha256, bytes) VALUES (?1, ?2, ?3, ?4)")
+        .and_then(|mut insert| insert.execute(params![seq, sealed.version, sealed.sha256, sealed.packed]))
         .map_err(failed)?;
     connection
-        .prepare_cached(
-            "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT ?1)",
-        )
+        .prepare_cached("DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT ?1)")
         .and_then(|mut delete| delete.execute([KEPT]))
         .map_err(failed)?;
     Ok(())
@@ -115,17 +96,10 @@ fn load_whole(connection: &Connection, path: &Path) -> Result<Option<Snapshot>, 
         let (seq, version): (u64, u16) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
         let sha256: Vec<u8> = row.get(2).map_err(failed)?;
         let packed = row.get_ref(3).map_err(failed)?;
-        let bytes = packed
-            .as_blob()
-            .ok()
-            .and_then(|packed| zstd::stream::decode_all(packed).ok());
+        let bytes = packed.as_blob().ok().and_then(|packed| zstd::stream::decode_all(packed).ok());
         match bytes {
             Some(bytes) if checksum(seq, version, &bytes) == *sha256 => {
-                return Ok(Some(Snapshot {
-                    seq,
-                    version,
-                    bytes,
-                }));
+                return Ok(Some(Snapshot { seq, version, bytes }));
             }
             _ => {
                 tracing::warn!(path = %path.display(), seq, "a snapshot is damaged and passed over");

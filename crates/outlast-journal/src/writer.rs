@@ -80,10 +80,7 @@ impl Writer {
         let connection = connection::open_writer(path)?;
         let last = entry::last(&connection, path)?;
         let packs = PackWriter::open(&connection, path)?;
-        let counts = Arc::new(Counts {
-            last_seq: AtomicU64::new(last),
-            commits: AtomicU64::new(0),
-        });
+        let counts = Arc::new(Counts { last_seq: AtomicU64::new(last), commits: AtomicU64::new(0) });
         let (sender, receiver) = mpsc::channel();
         let state = State {
             connection,
@@ -98,13 +95,7 @@ impl Writer {
             .name("journal-writer".to_owned())
             .spawn(move || state.run(&receiver))
             .map_err(|error| fault::io(path, "start the writer of", error))?;
-        Ok(Self {
-            sender: Some(sender),
-            thread: Some(thread),
-            path: path.to_owned(),
-            counts,
-            _lock: lock,
-        })
+        Ok(Self { sender: Some(sender), thread: Some(thread), path: path.to_owned(), counts, _lock: lock })
     }
 
     /// Hands `work` to the thread; `done` runs there, after the commit, and must be short.
@@ -146,10 +137,7 @@ impl Drop for Writer {
 
 impl Job {
     fn refuse(self, path: &Path) {
-        (self.done)(Err(Error::Stopped {
-            path: path.to_owned(),
-            why: "its writer has ended".to_owned(),
-        }));
+        (self.done)(Err(Error::Stopped { path: path.to_owned(), why: "its writer has ended".to_owned() }));
     }
 }
 
@@ -177,8 +165,7 @@ impl State {
     }
 
     fn commit(&mut self, group: Vec<Job>) {
-        let (work, done): (Vec<Work>, Vec<Done>) =
-            group.into_iter().map(|job| (job.work, job.done)).unzip();
+        let (work, done): (Vec<Work>, Vec<Done>) = group.into_iter().map(|job| (job.work, job.done)).unzip();
         let results = match &self.stopped {
             Some(error) => Err(error.clone()),
             None => self.transact(work),
@@ -200,14 +187,11 @@ impl State {
     /// Writes a group in one transaction; `Err` means that nothing of it was written.
     fn transact(&mut self, work: Vec<Work>) -> Result<Vec<Result<u64, Error>>, Error> {
         let before = self.last;
-        let results = self
-            .execute("BEGIN IMMEDIATE")
-            .and_then(|()| self.write_all(work))
-            .and_then(|results| {
-                self.packs.flush(&self.connection)?;
-                self.execute("COMMIT")?;
-                Ok(results)
-            });
+        let results = self.execute("BEGIN IMMEDIATE").and_then(|()| self.write_all(work)).and_then(|results| {
+            self.packs.flush(&self.connection)?;
+            self.execute("COMMIT")?;
+            Ok(results)
+        });
         match &results {
             Ok(_) => {
                 self.packs.committed();
@@ -218,8 +202,7 @@ impl State {
                 self.last = before;
                 self.packs.discard();
                 // Some failures have rolled back by themselves.
-                let rolled_back =
-                    self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
+                let rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
                 if matches!(error, Error::Stopped { .. }) || !rolled_back {
                     self.stopped = Some(error.clone());
                 }
@@ -250,19 +233,11 @@ impl State {
 
     fn write(&mut self, work: Work) -> Result<(), Failed> {
         match work {
-            Work::Append(entries) => entry::insert(
-                &self.connection,
-                &self.path,
-                &mut self.last,
-                &mut self.scratch,
-                &entries,
-            ),
-            Work::Snapshot(sealed) => {
-                snapshot::insert(&self.connection, &self.path, self.last, &sealed)
+            Work::Append(entries) => {
+                entry::insert(&self.connection, &self.path, &mut self.last, &mut self.scratch, &entries)
             }
-            Work::Exchange(recorded) => {
-                record::insert(&self.connection, &self.path, &mut self.packs, &recorded)
-            }
+            Work::Snapshot(sealed) => snapshot::insert(&self.connection, &self.path, self.last, &sealed),
+            Work::Exchange(recorded) => record::insert(&self.connection, &self.path, &mut self.packs, &recorded),
         }
     }
 
@@ -278,8 +253,5 @@ impl State {
 /// Whether an insert failed because its key exists.
 pub(crate) fn is_taken(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
-    matches!(
-        code,
-        Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY)
-    )
+    matches!(code, Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY))
 }

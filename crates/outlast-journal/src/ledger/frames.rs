@@ -68,11 +68,7 @@ pub(super) fn prefix(kind: Kind, len: usize) -> Option<[u8; PREFIX_LEN]> {
 /// Reads a whole spool file.
 pub(super) fn parse(file: &[u8]) -> Parsed {
     let Some(mut rest) = file.strip_prefix(MAGIC) else {
-        return if MAGIC.starts_with(file) {
-            Parsed::NeverBegan
-        } else {
-            Parsed::Unreadable
-        };
+        return if MAGIC.starts_with(file) { Parsed::NeverBegan } else { Parsed::Unreadable };
     };
     let (mut opening, mut request, mut head, mut end) = (None, None, None, None);
     let mut answer = Vec::new();
@@ -92,13 +88,7 @@ pub(super) fn parse(file: &[u8]) -> Parsed {
     match (opening, request) {
         (Some(Some(opening)), Some(request)) => {
             let (head, end) = (head.flatten(), end.flatten());
-            Parsed::Exchange(Box::new(Contents {
-                opening,
-                request,
-                head,
-                answer,
-                end,
-            }))
+            Parsed::Exchange(Box::new(Contents { opening, request, head, answer, end }))
         }
         (Some(None), _) => Parsed::Unreadable,
         _ => Parsed::NeverBegan,
@@ -119,3 +109,6 @@ fn next(rest: &[u8]) -> Option<(u8, &[u8], bool, &[u8])> {
 fn json<T: DeserializeOwned>(frame: &[u8]) -> Option<Option<T>> {
     Some(serde_json::from_slice(frame).ok())
 }
+
+#[cfg(test)]
+mod tests;

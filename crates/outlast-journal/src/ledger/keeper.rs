@@ -87,16 +87,7 @@ impl Keeper {
         let compressor = zstd::bulk::Compressor::new(LEVEL)
             .map_err(|error| fault::io(writer.path(), "set up compression for", error))?;
         let (waiting, unwritten) = (VecDeque::new(), Vec::new());
-        Ok(Self {
-            receiver,
-            sender,
-            writer,
-            slots,
-            compressor,
-            waiting,
-            unwritten,
-            in_flight: 0,
-        })
+        Ok(Self { receiver, sender, writer, slots, compressor, waiting, unwritten, in_flight: 0 })
     }
 
     pub(super) fn run(mut self) {
@@ -126,16 +117,9 @@ impl Keeper {
         match self.record(&finished) {
             Ok(Some(recorded)) => {
                 let path = self.writer.path().to_owned();
-                let mut report = Report {
-                    sender: self.sender.clone(),
-                    finished: Some(finished),
-                    path,
-                };
+                let mut report = Report { sender: self.sender.clone(), finished: Some(finished), path };
                 self.in_flight += 1;
-                self.writer.send(
-                    Work::Exchange(recorded),
-                    Box::new(move |result| report.send(result.map(drop))),
-                );
+                self.writer.send(Work::Exchange(recorded), Box::new(move |result| report.send(result.map(drop))));
             }
             Ok(None) => self.written(finished, Ok(())),
             Err(error) => self.written(finished, Err(error)),
@@ -147,36 +131,22 @@ impl Keeper {
         match finished.slot.read()? {
             Parsed::Exchange(mut contents) => {
                 contents.end = finished.end.clone().or(contents.end);
-                self.recorded(*contents)
-                    .map(|recorded| Some(Box::new(recorded)))
+                self.recorded(*contents).map(|recorded| Some(Box::new(recorded)))
             }
             Parsed::NeverBegan => Ok(None),
             Parsed::Unreadable => {
                 let why = "it is not a spool file of this release".to_owned();
-                Err(Error::Damaged {
-                    path: finished.slot.path().to_owned(),
-                    why,
-                })
+                Err(Error::Damaged { path: finished.slot.path().to_owned(), why })
             }
         }
     }
 
     fn recorded(&mut self, contents: Contents) -> Result<Recorded, Error> {
-        let Contents {
-            opening,
-            request,
-            head,
-            answer,
-            end,
-        } = contents;
+        let Contents { opening, request, head, answer, end } = contents;
         let stored = answer.len() as u64;
         let passed = end.as_ref().map_or(stored, |end| end.passed);
         let request_body = self.pack(&request)?;
-        let answer_body = if passed == stored {
-            self.pack(&answer)?
-        } else {
-            None
-        };
+        let answer_body = if passed == stored { self.pack(&answer)? } else { None };
         let closing = end.map(|end| end.closing);
         let row = ExchangeRow {
             exchange: opening.exchange,
@@ -189,24 +159,17 @@ impl Keeper {
             first_byte_at: head.as_ref().map(|head| head.first_byte_at),
             ended_at: closing.as_ref().map(|closing| closing.ended_at),
             status: head.as_ref().map(|head| head.status),
-            outcome: closing
-                .as_ref()
-                .map_or(Outcome::Cut, |closing| closing.outcome),
+            outcome: closing.as_ref().map_or(Outcome::Cut, |closing| closing.outcome),
             request_hash: request_body.as_ref().map(|body| body.hash),
             response_hash: answer_body.as_ref().map(|body| body.hash),
             request_bytes: request.len() as u64,
             response_bytes: passed,
-            usage: closing
-                .as_ref()
-                .map_or(Usage::default(), |closing| closing.usage),
+            usage: closing.as_ref().map_or(Usage::default(), |closing| closing.usage),
             usd_nanos: closing.as_ref().and_then(|closing| closing.usd_nanos),
             estimated: closing.as_ref().is_some_and(|closing| closing.estimated),
             headers: head.map_or_else(|| "{}".to_owned(), |head| head.headers),
         };
-        Ok(Recorded {
-            row,
-            bodies: [request_body, answer_body],
-        })
+        Ok(Recorded { row, bodies: [request_body, answer_body] })
     }
 
     fn pack(&mut self, bytes: &[u8]) -> Result<Option<Packed>, Error> {
@@ -214,13 +177,8 @@ impl Keeper {
             return Ok(None);
         }
         let packed = self.compressor.compress(bytes);
-        let packed =
-            packed.map_err(|error| fault::io(self.writer.path(), "compress a body for", error))?;
-        Ok(Some(Packed {
-            hash: super::BodyHash::of(bytes),
-            len: bytes.len() as u64,
-            packed,
-        }))
+        let packed = packed.map_err(|error| fault::io(self.writer.path(), "compress a body for", error))?;
+        Ok(Some(Packed { hash: super::BodyHash::of(bytes), len: bytes.len() as u64, packed }))
     }
 
     fn written(&mut self, mut finished: Finished, result: Result<(), Error>) {

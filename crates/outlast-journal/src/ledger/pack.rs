@@ -37,9 +37,7 @@ pub(crate) struct PackWriter {
 
 /// The path of a pack of the journal at `journal`.
 pub(super) fn path_of(journal: &Path, pack: u32) -> PathBuf {
-    schema::folder_of(journal)
-        .join(BODIES)
-        .join(format!("{pack:08}.zst"))
+    schema::folder_of(journal).join(BODIES).join(format!("{pack:08}.zst"))
 }
 
 impl PackWriter {
@@ -47,11 +45,9 @@ impl PackWriter {
     /// one begun: readers of what it held are told, writers go on.
     pub(crate) fn open(connection: &Connection, journal: &Path) -> Result<Self, Error> {
         let last: Option<(u32, u64)> = connection
-            .query_row(
-                "SELECT pack, bytes FROM pack ORDER BY pack DESC LIMIT 1",
-                [],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
+            .query_row("SELECT pack, bytes FROM pack ORDER BY pack DESC LIMIT 1", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()
             .map_err(|error| fault::sqlite(journal, "find the last pack", error))?;
         let (number, len) = match last {
@@ -69,14 +65,7 @@ impl PackWriter {
             }
         };
         let folder = schema::folder_of(journal).join(BODIES);
-        Ok(Self {
-            folder,
-            journal: journal.to_owned(),
-            number,
-            file: None,
-            len,
-            added: Vec::new(),
-        })
+        Ok(Self { folder, journal: journal.to_owned(), number, file: None, len, added: Vec::new() })
     }
 
     /// Adds a compressed body; it is in the file after [`PackWriter::flush`].
@@ -84,10 +73,7 @@ impl PackWriter {
         if self.added.is_empty() && self.len >= PACK_LEN {
             (self.number, self.len, self.file) = (self.number + 1, 0, None);
         }
-        let place = Place {
-            pack: self.number,
-            offset: self.len + self.added.len() as u64,
-        };
+        let place = Place { pack: self.number, offset: self.len + self.added.len() as u64 };
         self.added.extend_from_slice(packed);
         place
     }
@@ -113,10 +99,8 @@ impl PackWriter {
             None => self.open_file(&path)?,
         };
         let file = self.file.insert(file);
-        file.write_all_at(&self.added, self.len)
-            .map_err(|error| fault::io(&path, "write", error))?;
-        file.sync_data()
-            .map_err(|error| fault::unconfirmed_sync(&path, &error))?;
+        file.write_all_at(&self.added, self.len).map_err(|error| fault::io(&path, "write", error))?;
+        file.sync_data().map_err(|error| fault::unconfirmed_sync(&path, &error))?;
         let len = fault::integer("length", self.len + self.added.len() as u64)?;
         connection
             .prepare_cached(
@@ -141,16 +125,10 @@ impl PackWriter {
     }
 
     fn open_file(&self, path: &Path) -> Result<File, Error> {
-        fs::create_dir_all(&self.folder)
-            .map_err(|error| fault::io(&self.folder, "create", error))?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
+        fs::create_dir_all(&self.folder).map_err(|error| fault::io(&self.folder, "create", error))?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|error| fault::io(path, "open", error))?;
-        file.set_len(self.len)
-            .map_err(|error| fault::io(path, "shorten", error))?;
+        file.set_len(self.len).map_err(|error| fault::io(path, "shorten", error))?;
         // The file's name, and the folder's own if it is new, must outlive a power cut as its content does.
         schema::sync_folder_of(path)?;
         schema::sync_folder_of(&self.folder)?;

@@ -65,36 +65,19 @@ const SUMS: &str = "count(*), coalesce(sum(input IS NULL AND output IS NULL), 0)
 impl Selection {
     /// All exchanges of a run.
     pub fn run(run: RunId) -> Self {
-        Self {
-            run: Some(run),
-            ..Self::default()
-        }
+        Self { run: Some(run), ..Self::default() }
     }
 
     /// All exchanges of a task.
     pub fn task(run: RunId, task: TaskId) -> Self {
-        Self {
-            run: Some(run),
-            task: Some(task),
-            attempt: None,
-        }
+        Self { run: Some(run), task: Some(task), attempt: None }
     }
 
     /// The condition and its values; the column names are ours, the values are bound.
     fn condition(&self) -> (String, Vec<Value>) {
         let given = [
-            (
-                "run",
-                self.run
-                    .as_ref()
-                    .map(|run| Value::from(run.as_str().to_owned())),
-            ),
-            (
-                "task",
-                self.task
-                    .as_ref()
-                    .map(|task| Value::from(task.as_str().to_owned())),
-            ),
+            ("run", self.run.as_ref().map(|run| Value::from(run.as_str().to_owned()))),
+            ("task", self.task.as_ref().map(|task| Value::from(task.as_str().to_owned()))),
             ("attempt", self.attempt.map(Value::from)),
         ];
         let mut condition = "true".to_owned();
@@ -117,14 +100,8 @@ impl JournalReader {
     pub fn exchanges(&self, selection: &Selection) -> Result<Vec<ExchangeRow>, Error> {
         let (condition, values) = selection.condition();
         self.connection
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM exchange WHERE {condition} ORDER BY rowid"
-            ))
-            .and_then(|mut select| {
-                select
-                    .query_map(params_from_iter(values), exchange)?
-                    .collect()
-            })
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM exchange WHERE {condition} ORDER BY rowid"))
+            .and_then(|mut select| select.query_map(params_from_iter(values), exchange)?.collect())
             .map_err(|error| fault::sqlite(&self.path, "read the exchanges", error))
     }
 
@@ -134,9 +111,7 @@ impl JournalReader {
     /// The failure to read the file.
     pub fn exchange(&self, id: &str) -> Result<Option<ExchangeRow>, Error> {
         self.connection
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM exchange WHERE exchange = ?1"
-            ))
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM exchange WHERE exchange = ?1"))
             .and_then(|mut select| select.query_row([id], exchange).optional())
             .map_err(|error| fault::sqlite(&self.path, "read an exchange", error))
     }
@@ -159,12 +134,9 @@ impl JournalReader {
     /// The failure to read the file.
     pub fn totals_by_task(&self, run: &RunId) -> Result<Vec<(TaskId, Totals)>, Error> {
         self.connection
-            .prepare_cached(&format!(
-                "SELECT task, {SUMS} FROM exchange WHERE run = ?1 GROUP BY task ORDER BY task"
-            ))
+            .prepare_cached(&format!("SELECT task, {SUMS} FROM exchange WHERE run = ?1 GROUP BY task ORDER BY task"))
             .and_then(|mut select| {
-                let each =
-                    |row: &Row<'_>| Ok((TaskId::new(row.get::<_, String>(0)?), totals(row, 1)?));
+                let each = |row: &Row<'_>| Ok((TaskId::new(row.get::<_, String>(0)?), totals(row, 1)?));
                 select.query_map([run.as_str()], each)?.collect()
             })
             .map_err(|error| fault::sqlite(&self.path, "sum up the exchanges", error))
@@ -179,40 +151,26 @@ impl JournalReader {
             .connection
             .prepare_cached("SELECT pack, offset, packed_bytes FROM body WHERE sha256 = ?1")
             .and_then(|mut select| {
-                select
-                    .query_row([hash], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                    .optional()
+                select.query_row([hash], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
             })
             .map_err(|error| fault::sqlite(&self.path, "find a body", error))?;
-        place
-            .map(|(pack, offset, len)| self.unpack(hash, pack, offset, len))
-            .transpose()
+        place.map(|(pack, offset, len)| self.unpack(hash, pack, offset, len)).transpose()
     }
 
     fn unpack(&self, hash: &BodyHash, pack: u32, offset: u64, len: u64) -> Result<Vec<u8>, Error> {
         let path = pack::path_of(&self.path, pack);
-        let damaged = |why: String| Error::Damaged {
-            path: path.clone(),
-            why,
-        };
+        let damaged = |why: String| Error::Damaged { path: path.clone(), why };
         let file = File::open(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => damaged("the pack is gone".to_owned()),
             _ => fault::io(&path, "open", error),
         })?;
-        let end = file
-            .metadata()
-            .map_err(|error| fault::io(&path, "look at", error))?
-            .len();
+        let end = file.metadata().map_err(|error| fault::io(&path, "look at", error))?.len();
         if offset.checked_add(len).is_none_or(|needed| needed > end) {
             return Err(damaged(format!("body {hash} lies beyond its end")));
         }
-        let len = usize::try_from(len).map_err(|_| Error::TooLarge {
-            what: "length",
-            value: len,
-        })?;
+        let len = usize::try_from(len).map_err(|_| Error::TooLarge { what: "length", value: len })?;
         let mut packed = vec![0; len];
-        file.read_exact_at(&mut packed, offset)
-            .map_err(|error| fault::io(&path, "read", error))?;
+        file.read_exact_at(&mut packed, offset).map_err(|error| fault::io(&path, "read", error))?;
         match zstd::stream::decode_all(packed.as_slice()) {
             Ok(bytes) if BodyHash::of(&bytes) == *hash => Ok(bytes),
             _ => Err(damaged(format!("body {hash} is not what was written"))),
@@ -239,23 +197,15 @@ fn totals(row: &Row<'_>, first: usize) -> rusqlite::Result<Totals> {
 /// Reads [`COLUMNS`].
 fn exchange(row: &Row<'_>) -> rusqlite::Result<ExchangeRow> {
     let text = |column| row.get::<_, Option<String>>(column);
-    let instant = |column| {
-        Ok::<_, rusqlite::Error>(
-            row.get::<_, Option<i64>>(column)?
-                .map(Timestamp::from_millis),
-        )
-    };
+    let instant = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis));
     let attempt = match (text(1)?, text(2)?, row.get(3)?) {
-        (Some(run), Some(task), Some(number)) => Some(AttemptId {
-            run: RunId::new(run),
-            task: TaskId::new(task),
-            number,
-        }),
+        (Some(run), Some(task), Some(number)) => {
+            Some(AttemptId { run: RunId::new(run), task: TaskId::new(task), number })
+        }
         _ => None,
     };
     let word: String = row.get(12)?;
-    let unknown =
-        || rusqlite::Error::InvalidColumnType(12, format!("outcome {word:?}"), Type::Text);
+    let unknown = || rusqlite::Error::InvalidColumnType(12, format!("outcome {word:?}"), Type::Text);
     Ok(ExchangeRow {
         exchange: row.get(0)?,
         attempt,

@@ -38,23 +38,14 @@ pub(crate) fn insert(
     let row = &recorded.row;
     match insert_row(connection, row)? {
         Ok(()) => Ok(()),
-        Err(error) if is_taken(&error) => Err(Failed::Refused(Error::DuplicateExchange {
-            exchange: row.exchange.clone(),
-        })),
-        Err(error) => Err(Failed::Group(fault::sqlite(
-            path,
-            "write an exchange",
-            error,
-        ))),
+        Err(error) if is_taken(&error) => {
+            Err(Failed::Refused(Error::DuplicateExchange { exchange: row.exchange.clone() }))
+        }
+        Err(error) => Err(Failed::Group(fault::sqlite(path, "write an exchange", error))),
     }
 }
 
-fn insert_body(
-    connection: &Connection,
-    path: &Path,
-    packs: &mut PackWriter,
-    body: &Packed,
-) -> Result<(), Failed> {
+fn insert_body(connection: &Connection, path: &Path, packs: &mut PackWriter, body: &Packed) -> Result<(), Failed> {
     let failed = |error| Failed::Group(fault::sqlite(path, "write a body", error));
     let known = connection
         .prepare_cached("SELECT 1 FROM body WHERE sha256 = ?1")
@@ -81,10 +72,7 @@ fn insert_body(
 /// Outer error: a number that does not fit.
 fn insert_row(connection: &Connection, row: &ExchangeRow) -> Result<rusqlite::Result<()>, Failed> {
     let tokens = |what, tokens: Option<u64>| {
-        tokens
-            .map(|tokens| fault::integer(what, tokens))
-            .transpose()
-            .map_err(Failed::Refused)
+        tokens.map(|tokens| fault::integer(what, tokens)).transpose().map_err(Failed::Refused)
     };
     let attempt = row.attempt.as_ref();
     let values = params![

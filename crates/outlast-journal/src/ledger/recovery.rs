@@ -31,16 +31,9 @@ pub(super) fn collect(folder: &Path) -> Result<(Slots, Left), Error> {
     let mut next = 0;
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| fault::io(folder, "list", error))? {
-        let path = entry
-            .map_err(|error| fault::io(folder, "list", error))?
-            .path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == EXTENSION)
-        {
-            let number = path
-                .file_stem()
-                .and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+        let path = entry.map_err(|error| fault::io(folder, "list", error))?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
             next = number.map_or(next, |number| next.max(number + 1));
             found.push(path);
         }
@@ -66,17 +59,10 @@ pub(super) fn keep(left: Left, ledger: &Ledger) -> Result<Recovery, Error> {
     for (exchange, slot) in left.exchanges {
         let (promise, pending) = pending::pair(slot.path());
         // Refused only when the keeper has panicked; the promise in the message says so.
-        drop(ledger.shared.sender.send(Message::Finished(Finished {
-            slot,
-            end: None,
-            promise: Some(promise),
-        })));
+        drop(ledger.shared.sender.send(Message::Finished(Finished { slot, end: None, promise: Some(promise) })));
         under_way.push((exchange, pending));
     }
-    let mut recovery = Recovery {
-        kept: Vec::new(),
-        unreadable: left.unreadable,
-    };
+    let mut recovery = Recovery { kept: Vec::new(), unreadable: left.unreadable };
     for (exchange, pending) in under_way {
         match pending.wait() {
             Ok(()) => recovery.kept.push(exchange),

@@ -69,13 +69,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Self; 5] = [
-        Self::Complete,
-        Self::ClientGone,
-        Self::Cut,
-        Self::Refused,
-        Self::Error,
-    ];
+    const ALL: [Self; 5] = [Self::Complete, Self::ClientGone, Self::Cut, Self::Refused, Self::Error];
 
     /// The word used in the ledger and in JSON.
     pub fn as_str(self) -> &'static str {
@@ -89,9 +83,7 @@ impl Outcome {
     }
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|outcome| outcome.as_str() == word)
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
     }
 }
 

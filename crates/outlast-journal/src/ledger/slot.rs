@@ -31,20 +31,12 @@ pub(super) struct Slot {
 
 impl Slots {
     pub(super) fn new(folder: &Path, next: u64) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            next: AtomicU64::new(next),
-            free: Mutex::new(Vec::new()),
-        }
+        Self { folder: folder.to_owned(), next: AtomicU64::new(next), free: Mutex::new(Vec::new()) }
     }
 
     /// An empty file.
     pub(super) fn take(&self) -> Result<Slot, Error> {
-        let free = self
-            .free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         free.map_or_else(
             || {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -75,11 +67,7 @@ pub(super) const EXTENSION: &str = "spool";
 
 impl Slot {
     pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path);
+        let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
         let file = file.map_err(|error| fault::io(&path, "open", error))?;
         Ok(Self { path, file })
     }
@@ -96,11 +84,7 @@ impl Slot {
         while !rest.is_empty() {
             match (&self.file).write_vectored(rest) {
                 Ok(0) => {
-                    return Err(fault::io(
-                        &self.path,
-                        "write",
-                        std::io::ErrorKind::WriteZero.into(),
-                    ));
+                    return Err(fault::io(&self.path, "write", std::io::ErrorKind::WriteZero.into()));
                 }
                 Ok(n) => {
                     written += n as u64;
@@ -115,9 +99,7 @@ impl Slot {
 
     /// Cuts the file back to `len` bytes.
     pub(super) fn cut_to(&self, len: u64) -> Result<(), Error> {
-        self.file
-            .set_len(len)
-            .map_err(|error| fault::io(&self.path, "shorten", error))
+        self.file.set_len(len).map_err(|error| fault::io(&self.path, "shorten", error))
     }
 
     /// Reads what the file says.
@@ -129,8 +111,7 @@ impl Slot {
     /// Moves the file out of the way of later starts, keeping its bytes.
     pub(super) fn set_aside(self) -> Result<PathBuf, Error> {
         let aside = self.path.with_extension("unreadable");
-        fs::rename(&self.path, &aside)
-            .map_err(|error| fault::io(&self.path, "set aside", error))?;
+        fs::rename(&self.path, &aside).map_err(|error| fault::io(&self.path, "set aside", error))?;
         Ok(aside)
     }
 }

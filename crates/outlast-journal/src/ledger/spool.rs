@@ -27,19 +27,9 @@ pub struct Spool {
 }
 
 impl Spool {
-    pub(super) fn begin(
-        shared: Arc<Shared>,
-        opening: &Opening,
-        request: &[u8],
-    ) -> Result<Self, Error> {
+    pub(super) fn begin(shared: Arc<Shared>, opening: &Opening, request: &[u8]) -> Result<Self, Error> {
         let slot = shared.slots.take()?;
-        let mut spool = Self {
-            shared,
-            slot: Some(slot),
-            len: 0,
-            passed: 0,
-            broken: None,
-        };
+        let mut spool = Self { shared, slot: Some(slot), len: 0, passed: 0, broken: None };
         let opening = json(opening);
         let begun = prefix(Kind::Opening, opening.len()).and_then(|first| {
             let second = prefix(Kind::Request, request.len())?;
@@ -81,10 +71,7 @@ impl Spool {
     /// Ends the exchange. Its row is durable when the answer to this comes, which nobody has to wait for: after the
     /// end of this process the next [`super::Ledger::open`] finishes the work.
     pub fn finish(mut self, closing: Closing) -> Pending<()> {
-        let end = End {
-            closing,
-            passed: self.passed,
-        };
+        let end = End { closing, passed: self.passed };
         // A failure here is the same full disk that the ledger's own write will report.
         let noted = self.frame(Kind::End, &json(&end));
         if let Err(error) = noted {
@@ -97,11 +84,7 @@ impl Spool {
         let (promise, pending) = pending::pair(self.slot.as_ref().map_or("".as_ref(), Slot::path));
         if let Some(slot) = self.slot.take() {
             // Refused only when the keeper has panicked: the promise in the message says so, and the file stays.
-            drop(self.shared.sender.send(Message::Finished(Finished {
-                slot,
-                end,
-                promise: Some(promise),
-            })));
+            drop(self.shared.sender.send(Message::Finished(Finished { slot, end, promise: Some(promise) })));
         }
         pending
     }
@@ -143,17 +126,11 @@ impl Drop for Spool {
 }
 
 fn prefix(kind: Kind, len: usize) -> Result<[u8; frames::PREFIX_LEN], Error> {
-    frames::prefix(kind, len).ok_or(Error::TooLarge {
-        what: "length of a body",
-        value: len as u64,
-    })
+    frames::prefix(kind, len).ok_or(Error::TooLarge { what: "length of a body", value: len as u64 })
 }
 
 /// Plain structs of text and numbers: their JSON cannot fail.
-#[expect(
-    clippy::expect_used,
-    reason = "serialising a plain struct to memory has no failure"
-)]
+#[expect(clippy::expect_used, reason = "serialising a plain struct to memory has no failure")]
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("a plain struct serialises")
 }

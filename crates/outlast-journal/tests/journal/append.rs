@@ -14,9 +14,7 @@ use crate::support::{entry, read_all};
 fn what_is_appended_is_replayed_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    let mut entries: Vec<Entry> = (1..=50)
-        .map(|revision| entry("task/文档", revision))
-        .collect();
+    let mut entries: Vec<Entry> = (1..=50).map(|revision| entry("task/文档", revision)).collect();
     entries[7].body = "{\"text\":\"é\\u0000\u{1f980}\"}".to_owned();
     let journal = Journal::open(&path).unwrap();
     assert_eq!(journal.append(entries[..20].to_vec()).unwrap(), 20);
@@ -31,39 +29,19 @@ fn what_is_appended_is_replayed_after_a_restart() {
         tail.push((seq, entry.revision));
         Ok::<_, Error>(())
     });
-    assert_eq!(
-        (last.unwrap(), tail),
-        (50, (46..=50).map(|n| (n, n)).collect())
-    );
-    assert_eq!(
-        journal
-            .replay(50, |_, _| Err(Error::TooLarge {
-                what: "call",
-                value: 1
-            }))
-            .unwrap(),
-        50
-    );
+    assert_eq!((last.unwrap(), tail), (50, (46..=50).map(|n| (n, n)).collect()));
+    assert_eq!(journal.replay(50, |_, _| Err(Error::TooLarge { what: "call", value: 1 })).unwrap(), 50);
 }
 
 #[test]
 fn the_first_error_of_the_callback_ends_a_replay() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::open(folder.path().join("journal.db")).unwrap();
-    journal
-        .append((1..=9).map(|revision| entry("run/a", revision)).collect())
-        .unwrap();
+    journal.append((1..=9).map(|revision| entry("run/a", revision)).collect()).unwrap();
     let mut seen = 0;
     let ended = journal.replay(0, |seq, _| {
         seen = seq;
-        if seq == 4 {
-            Err(Error::TooLarge {
-                what: "test",
-                value: seq,
-            })
-        } else {
-            Ok(())
-        }
+        if seq == 4 { Err(Error::TooLarge { what: "test", value: seq }) } else { Ok(()) }
     });
     assert!(matches!(ended, Err(Error::TooLarge { value: 4, .. })));
     assert_eq!(seen, 4);
@@ -80,16 +58,8 @@ fn a_taken_revision_refuses_its_batch_and_nobody_elses() {
     let pending: Vec<_> = (1..=300)
         .map(|n| {
             let taken = n % 10 == 0;
-            let last = if taken {
-                entry("run/a", 1)
-            } else {
-                entry(&format!("task/{n}"), 2)
-            };
-            (
-                n,
-                taken,
-                journal.append_later(vec![entry(&format!("task/{n}"), 1), last]),
-            )
+            let last = if taken { entry("run/a", 1) } else { entry(&format!("task/{n}"), 2) };
+            (n, taken, journal.append_later(vec![entry(&format!("task/{n}"), 1), last]))
         })
         .collect();
     let mut written = vec![entry("run/a", 1)];
@@ -101,31 +71,15 @@ fn a_taken_revision_refuses_its_batch_and_nobody_elses() {
             other => {
                 assert!(!taken);
                 assert_eq!(other.unwrap(), written.len() as u64 + 2);
-                written.extend([
-                    entry(&format!("task/{n}"), 1),
-                    entry(&format!("task/{n}"), 2),
-                ]);
+                written.extend([entry(&format!("task/{n}"), 1), entry(&format!("task/{n}"), 2)]);
             }
         }
     }
-    assert!(
-        journal.commits() - before < 150,
-        "{} commits for 300 batches",
-        journal.commits() - before
-    );
+    assert!(journal.commits() - before < 150, "{} commits for 300 batches", journal.commits() - before);
     assert_eq!(read_all(&path).unwrap(), written);
-    assert!(matches!(
-        journal.append(vec![entry("b", 1), entry("b", 1)]),
-        Err(Error::Revision { .. })
-    ));
-    let too_large = Entry {
-        revision: u64::MAX,
-        ..entry("b", 1)
-    };
-    assert!(matches!(
-        journal.append(vec![too_large]),
-        Err(Error::TooLarge { .. })
-    ));
+    assert!(matches!(journal.append(vec![entry("b", 1), entry("b", 1)]), Err(Error::Revision { .. })));
+    let too_large = Entry { revision: u64::MAX, ..entry("b", 1) };
+    assert!(matches!(journal.append(vec![too_large]), Err(Error::TooLarge { .. })));
     assert_eq!(journal.last_seq(), written.len() as u64);
 }
 
@@ -139,25 +93,17 @@ fn many_appenders_share_few_fsyncs() {
             let journal = journal.clone();
             scope.spawn(move || {
                 for revision in 1..=20 {
-                    journal
-                        .append(vec![entry(&format!("task/{appender}"), revision)])
-                        .unwrap();
+                    journal.append(vec![entry(&format!("task/{appender}"), revision)]).unwrap();
                 }
             });
         }
     });
     assert_eq!(journal.last_seq(), 64 * 20);
-    assert!(
-        journal.commits() <= 64 * 20 / 4,
-        "{} commits for {} appends",
-        journal.commits(),
-        64 * 20
-    );
+    assert!(journal.commits() <= 64 * 20 / 4, "{} commits for {} appends", journal.commits(), 64 * 20);
     let mut entries = read_all(&path).unwrap();
     entries.sort_by(|a, b| (&a.stream, a.revision).cmp(&(&b.stream, b.revision)));
-    let mut expected: Vec<Entry> = (0..64)
-        .flat_map(|n| (1..=20).map(move |revision| entry(&format!("task/{n}"), revision)))
-        .collect();
+    let mut expected: Vec<Entry> =
+        (0..64).flat_map(|n| (1..=20).map(move |revision| entry(&format!("task/{n}"), revision))).collect();
     expected.sort_by(|a, b| (&a.stream, a.revision).cmp(&(&b.stream, b.revision)));
     assert_eq!(entries, expected);
 }
@@ -190,14 +136,9 @@ fn an_append_can_be_awaited_without_any_runtime() {
 fn a_reader_sees_the_writer_of_another_connection_and_never_blocks_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    assert!(matches!(
-        JournalReader::open(&path),
-        Err(Error::Missing { .. })
-    ));
+    assert!(matches!(JournalReader::open(&path), Err(Error::Missing { .. })));
     let journal = Journal::open(&path).unwrap();
-    journal
-        .append((1..=100).map(|revision| entry("run/a", revision)).collect())
-        .unwrap();
+    journal.append((1..=100).map(|revision| entry("run/a", revision)).collect()).unwrap();
     let reader = JournalReader::open(&path).unwrap();
     let before = reader.data_version().unwrap();
     assert_eq!(before, reader.data_version().unwrap());

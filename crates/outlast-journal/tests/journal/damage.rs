@@ -12,29 +12,17 @@ use crate::support::{self, entry, read_all};
 
 fn full_journal(path: &Path) -> Vec<Entry> {
     let entries: Vec<Entry> = (1..=120).map(|revision| entry("run/a", revision)).collect();
-    Journal::open(path)
-        .unwrap()
-        .append(entries.clone())
-        .unwrap();
+    Journal::open(path).unwrap().append(entries.clone()).unwrap();
     entries
 }
 
 fn assert_refused(path: &Path, what: &str) {
     let before = fs::read(path).unwrap();
     let opened = Journal::open(path);
-    assert!(
-        matches!(opened, Err(Error::Damaged { .. })),
-        "{what}: {opened:?}"
-    );
+    assert!(matches!(opened, Err(Error::Damaged { .. })), "{what}: {opened:?}");
     let opened = JournalReader::open(path);
-    assert!(
-        matches!(opened, Err(Error::Damaged { .. })),
-        "{what}: {opened:?}"
-    );
-    assert!(
-        fs::read(path).unwrap() == before,
-        "{what}: the file was changed"
-    );
+    assert!(matches!(opened, Err(Error::Damaged { .. })), "{what}: {opened:?}");
+    assert!(fs::read(path).unwrap() == before, "{what}: the file was changed");
 }
 
 #[test]
@@ -52,9 +40,7 @@ fn a_file_that_is_no_journal_is_refused_and_left_byte_identical() {
     }
     fs::remove_file(&path).unwrap();
     let other = Connection::open(&path).unwrap();
-    other
-        .execute_batch("CREATE TABLE bookmarks (url TEXT); PRAGMA application_id = 7;")
-        .unwrap();
+    other.execute_batch("CREATE TABLE bookmarks (url TEXT); PRAGMA application_id = 7;").unwrap();
     drop(other);
     assert_refused(&path, "another program's database");
 }
@@ -112,22 +98,8 @@ fn a_journal_of_a_later_release_is_refused_untouched() {
     later.pragma_update(None, "user_version", 9).unwrap();
     later.close().unwrap();
     let before = fs::read(&path).unwrap();
-    assert!(matches!(
-        Journal::open(&path),
-        Err(Error::Newer {
-            found: 9,
-            known: 1,
-            ..
-        })
-    ));
-    assert!(matches!(
-        JournalReader::open(&path),
-        Err(Error::Newer {
-            found: 9,
-            known: 1,
-            ..
-        })
-    ));
+    assert!(matches!(Journal::open(&path), Err(Error::Newer { found: 9, known: 1, .. })));
+    assert!(matches!(JournalReader::open(&path), Err(Error::Newer { found: 9, known: 1, .. })));
     assert!(fs::read(&path).unwrap() == before);
 }
 
@@ -139,11 +111,7 @@ fn a_log_without_its_journal_is_not_played_into_a_new_one() {
     journal.append(vec![entry("run/a", 1)]).unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join("journal.db");
-    fs::copy(
-        folder.path().join("journal.db-wal"),
-        elsewhere.path().join("journal.db-wal"),
-    )
-    .unwrap();
+    fs::copy(folder.path().join("journal.db-wal"), elsewhere.path().join("journal.db-wal")).unwrap();
     let opened = Journal::open(&copy);
     assert!(matches!(opened, Err(Error::Damaged { .. })), "{opened:?}");
     assert!(!copy.exists());
@@ -155,9 +123,7 @@ fn a_second_writer_is_told_who_has_the_journal() {
     let path = folder.path().join("journal.db");
     let journal = Journal::open(&path).unwrap();
     let own = std::process::id();
-    assert!(
-        matches!(Journal::open(&path), Err(Error::Locked { pid: Some(pid), .. }) if pid == own)
-    );
+    assert!(matches!(Journal::open(&path), Err(Error::Locked { pid: Some(pid), .. }) if pid == own));
     drop(journal);
     let mut child = support::command("damage::child_holds_the_journal", folder.path())
         .stdin(Stdio::piped())
@@ -166,14 +132,8 @@ fn a_second_writer_is_told_who_has_the_journal() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("holding")));
-    assert!(
-        matches!(Journal::open(&path), Err(Error::Locked { pid: Some(pid), .. }) if pid == child.id())
-    );
-    assert_eq!(
-        read_all(&path).unwrap(),
-        [entry("run/a", 1)],
-        "readers are not locked out"
-    );
+    assert!(matches!(Journal::open(&path), Err(Error::Locked { pid: Some(pid), .. }) if pid == child.id()));
+    assert_eq!(read_all(&path).unwrap(), [entry("run/a", 1)], "readers are not locked out");
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(Journal::open(&path).unwrap().last_seq(), 1);

@@ -4,9 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use outlast_core::{AttemptId, RunId, TaskId, Timestamp};
-use outlast_journal::{
-    BodyHash, Closing, Error, ExchangeRow, Journal, JournalReader, Ledger, Outcome, Recovery,
-};
+use outlast_journal::{BodyHash, Closing, Error, ExchangeRow, Journal, JournalReader, Ledger, Outcome, Recovery};
 use outlast_journal::{Selection, Spool, Totals, Usage};
 
 use crate::support::{closing, entry, head, opening};
@@ -22,11 +20,7 @@ fn open() -> Open {
     let journal = Journal::open(folder.path().join("journal.db")).unwrap();
     let (ledger, recovery) = Ledger::open(&journal).unwrap();
     assert_eq!(recovery, Recovery::default());
-    Open {
-        folder,
-        journal,
-        ledger,
-    }
+    Open { folder, journal, ledger }
 }
 
 impl Open {
@@ -40,21 +34,11 @@ impl Open {
     }
 
     fn row(&self, exchange: &str) -> ExchangeRow {
-        self.journal
-            .reader()
-            .unwrap()
-            .exchange(exchange)
-            .unwrap()
-            .unwrap()
+        self.journal.reader().unwrap().exchange(exchange).unwrap().unwrap()
     }
 
     fn body(&self, hash: Option<BodyHash>) -> Vec<u8> {
-        self.journal
-            .reader()
-            .unwrap()
-            .body(&hash.unwrap())
-            .unwrap()
-            .unwrap()
+        self.journal.reader().unwrap().body(&hash.unwrap()).unwrap().unwrap()
     }
 }
 
@@ -62,9 +46,7 @@ impl Open {
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..len).map(|_| next()).collect()
@@ -74,12 +56,7 @@ fn files(folder: &Path, name: &str) -> Vec<(String, u64)> {
     let mut files: Vec<_> = fs::read_dir(folder.join(name))
         .unwrap()
         .map(|file| file.unwrap())
-        .map(|file| {
-            (
-                file.file_name().into_string().unwrap(),
-                file.metadata().unwrap().len(),
-            )
-        })
+        .map(|file| (file.file_name().into_string().unwrap(), file.metadata().unwrap().len()))
         .collect();
     files.sort();
     files
@@ -88,11 +65,7 @@ fn files(folder: &Path, name: &str) -> Vec<(String, u64)> {
 #[test]
 fn an_exchange_is_kept_as_it_passed() {
     let open = open();
-    let spool = open.begin(
-        "x1",
-        b"{\"model\":  \"sonnet\"}",
-        &[b"data: one\n\n", b"", b"data: two\n\n"],
-    );
+    let spool = open.begin("x1", b"{\"model\":  \"sonnet\"}", &[b"data: one\n\n", b"", b"data: two\n\n"]);
     spool.finish(closing(Outcome::Complete)).wait().unwrap();
     let row = open.row("x1");
     let expected = ExchangeRow {
@@ -111,12 +84,7 @@ fn an_exchange_is_kept_as_it_passed() {
         response_hash: Some(BodyHash::of(b"data: one\n\ndata: two\n\n")),
         request_bytes: 20,
         response_bytes: 22,
-        usage: Usage {
-            input: Some(12),
-            cache_read: Some(3_400),
-            output: Some(56),
-            ..Usage::default()
-        },
+        usage: Usage { input: Some(12), cache_read: Some(3_400), output: Some(56), ..Usage::default() },
         usd_nanos: Some(789),
         estimated: false,
         headers: r#"{"request-id":"req_1"}"#.to_owned(),
@@ -124,47 +92,20 @@ fn an_exchange_is_kept_as_it_passed() {
     assert_eq!(row, expected);
     assert_eq!(open.body(row.request_hash), b"{\"model\":  \"sonnet\"}");
     assert_eq!(open.body(row.response_hash), b"data: one\n\ndata: two\n\n");
-    assert_eq!(
-        files(open.folder.path(), "spool"),
-        [("0.spool".to_owned(), 0)],
-        "the spool file waits for the next"
-    );
+    assert_eq!(files(open.folder.path(), "spool"), [("0.spool".to_owned(), 0)], "the spool file waits for the next");
 }
 
 #[test]
 fn what_was_not_said_is_unknown_and_never_zero() {
     let open = open();
     let spool = open.ledger.begin(&opening("x1", 1), b"").unwrap();
-    let unknown = Closing {
-        usage: Usage::default(),
-        usd_nanos: None,
-        ..closing(Outcome::Error)
-    };
+    let unknown = Closing { usage: Usage::default(), usd_nanos: None, ..closing(Outcome::Error) };
     spool.finish(unknown).wait().unwrap();
     let row = open.row("x1");
-    assert_eq!(
-        (row.status, row.first_byte_at, row.usage, row.usd_nanos),
-        (None, None, Usage::default(), None)
-    );
-    assert_eq!(
-        (row.request_hash, row.response_hash, row.outcome),
-        (None, None, Outcome::Error)
-    );
-    let totals = open
-        .journal
-        .reader()
-        .unwrap()
-        .totals(&Selection::default())
-        .unwrap();
-    assert_eq!(
-        totals,
-        Totals {
-            exchanges: 1,
-            unmetered: 1,
-            unpriced: 1,
-            ..Totals::default()
-        }
-    );
+    assert_eq!((row.status, row.first_byte_at, row.usage, row.usd_nanos), (None, None, Usage::default(), None));
+    assert_eq!((row.request_hash, row.response_hash, row.outcome), (None, None, Outcome::Error));
+    let totals = open.journal.reader().unwrap().totals(&Selection::default()).unwrap();
+    assert_eq!(totals, Totals { exchanges: 1, unmetered: 1, unpriced: 1, ..Totals::default() });
 }
 
 #[test]
@@ -172,63 +113,27 @@ fn equal_bodies_are_stored_once_and_a_pack_is_plain_zstd() {
     let open = open();
     let (question, first, second) = (noise(1, 5_000), noise(2, 70_000), noise(3, 9_000));
     for (exchange, answer) in [("x1", &first), ("x2", &first), ("x3", &second)] {
-        open.begin(exchange, &question, &[answer])
-            .finish(closing(Outcome::Complete))
-            .wait()
-            .unwrap();
+        open.begin(exchange, &question, &[answer]).finish(closing(Outcome::Complete)).wait().unwrap();
     }
     let packs = files(open.folder.path(), "blobs");
     assert_eq!(packs.len(), 1);
     let pack = fs::read(open.folder.path().join("blobs/00000001.zst")).unwrap();
-    assert_eq!(
-        zstd::decode_all(&*pack).unwrap(),
-        [question.clone(), first.clone(), second].concat()
-    );
+    assert_eq!(zstd::decode_all(&*pack).unwrap(), [question.clone(), first.clone(), second].concat());
     assert_eq!(open.body(open.row("x2").response_hash), first);
     assert_eq!(open.body(open.row("x3").request_hash), question);
-    assert_eq!(
-        open.journal
-            .reader()
-            .unwrap()
-            .body(&BodyHash::of(b"?"))
-            .unwrap(),
-        None
-    );
+    assert_eq!(open.journal.reader().unwrap().body(&BodyHash::of(b"?")).unwrap(), None);
 }
 
 #[test]
 fn totals_are_per_run_task_and_attempt() {
     let open = open();
-    let attempts = [
-        ("r1", "a", 1),
-        ("r1", "a", 2),
-        ("r1", "b", 1),
-        ("r2", "a", 1),
-    ];
+    let attempts = [("r1", "a", 1), ("r1", "a", 2), ("r1", "b", 1), ("r2", "a", 1)];
     for (turn, (run, task, number)) in (1_u32..).zip(attempts) {
-        let attempt = AttemptId {
-            run: RunId::from(run),
-            task: TaskId::from(task),
-            number,
-        };
-        let opening = outlast_journal::Opening {
-            attempt: Some(attempt),
-            ..opening(&format!("x{turn}"), turn)
-        };
+        let attempt = AttemptId { run: RunId::from(run), task: TaskId::from(task), number };
+        let opening = outlast_journal::Opening { attempt: Some(attempt), ..opening(&format!("x{turn}"), turn) };
         let spool = open.ledger.begin(&opening, b"?").unwrap();
-        let usage = Usage {
-            input: Some(10_u64.pow(turn)),
-            output: Some(1),
-            ..Usage::default()
-        };
-        spool
-            .finish(Closing {
-                usage,
-                usd_nanos: Some(5),
-                ..closing(Outcome::Complete)
-            })
-            .wait()
-            .unwrap();
+        let usage = Usage { input: Some(10_u64.pow(turn)), output: Some(1), ..Usage::default() };
+        spool.finish(Closing { usage, usd_nanos: Some(5), ..closing(Outcome::Complete) }).wait().unwrap();
     }
     let reader = open.journal.reader().unwrap();
     let input = |selection: &Selection| reader.totals(selection).unwrap().input;
@@ -236,18 +141,9 @@ fn totals_are_per_run_task_and_attempt() {
     assert_eq!(input(&Selection::default()), 11_110);
     assert_eq!(input(&Selection::run(run.clone())), 1_110);
     assert_eq!(input(&Selection::task(run.clone(), task.clone())), 110);
-    assert_eq!(
-        input(&Selection {
-            attempt: Some(2),
-            ..Selection::task(run.clone(), task.clone())
-        }),
-        100
-    );
+    assert_eq!(input(&Selection { attempt: Some(2), ..Selection::task(run.clone(), task.clone()) }), 100);
     let by_task = reader.totals_by_task(&run).unwrap();
-    let by_task: Vec<_> = by_task
-        .iter()
-        .map(|(id, sums)| (id.as_str(), sums.input, sums.usd_nanos))
-        .collect();
+    let by_task: Vec<_> = by_task.iter().map(|(id, sums)| (id.as_str(), sums.input, sums.usd_nanos)).collect();
     assert_eq!(by_task, [("a", 110, 10), ("b", 1_000, 5)]);
     let rows = reader.exchanges(&Selection::task(run, task)).unwrap();
     assert_eq!(rows.iter().map(|row| row.turn).collect::<Vec<_>>(), [1, 2]);
@@ -258,15 +154,9 @@ fn a_dropped_spool_is_cut_and_keeps_what_passed() {
     let open = open();
     drop(open.begin("x1", b"?", &[b"half an ans"]));
     // The keeper works in order, so the next one's end is after the dropped one's.
-    open.begin("x2", b"?", &[b"!"])
-        .finish(closing(Outcome::ClientGone))
-        .wait()
-        .unwrap();
+    open.begin("x2", b"?", &[b"!"]).finish(closing(Outcome::ClientGone)).wait().unwrap();
     let row = open.row("x1");
-    assert_eq!(
-        (row.outcome, row.ended_at, row.usage),
-        (Outcome::Cut, None, Usage::default())
-    );
+    assert_eq!((row.outcome, row.ended_at, row.usage), (Outcome::Cut, None, Usage::default()));
     assert_eq!(open.body(row.response_hash), b"half an ans");
     assert_eq!(open.row("x2").outcome, Outcome::ClientGone);
 }
@@ -274,47 +164,24 @@ fn a_dropped_spool_is_cut_and_keeps_what_passed() {
 #[test]
 fn one_exchange_has_one_row() {
     let open = open();
-    open.begin("x1", b"?", &[b"first"])
-        .finish(closing(Outcome::Complete))
-        .wait()
-        .unwrap();
-    let again = open
-        .begin("x1", b"?", &[b"second"])
-        .finish(closing(Outcome::Complete))
-        .wait();
+    open.begin("x1", b"?", &[b"first"]).finish(closing(Outcome::Complete)).wait().unwrap();
+    let again = open.begin("x1", b"?", &[b"second"]).finish(closing(Outcome::Complete)).wait();
     assert!(matches!(again, Err(Error::DuplicateExchange { exchange }) if exchange == "x1"));
     assert_eq!(open.body(open.row("x1").response_hash), b"first");
-    assert_eq!(
-        open.journal
-            .reader()
-            .unwrap()
-            .body(&BodyHash::of(b"second"))
-            .unwrap(),
-        None
-    );
-    open.begin("x3", b"?", &[b"third"])
-        .finish(closing(Outcome::Complete))
-        .wait()
-        .unwrap();
+    assert_eq!(open.journal.reader().unwrap().body(&BodyHash::of(b"second")).unwrap(), None);
+    open.begin("x3", b"?", &[b"third"]).finish(closing(Outcome::Complete)).wait().unwrap();
     assert_eq!(open.body(open.row("x3").response_hash), b"third");
 }
 
 #[test]
 fn the_ledger_is_opened_once_and_outlives_the_journals_handle() {
-    let Open {
-        folder,
-        journal,
-        ledger,
-    } = open();
+    let Open { folder, journal, ledger } = open();
     assert!(matches!(Ledger::open(&journal), Err(Error::Locked { .. })));
     let spool = ledger.begin(&opening("x1", 1), b"?").unwrap();
     drop((journal, ledger));
     drop(spool.finish(closing(Outcome::Complete)));
     let reader = JournalReader::open(folder.path().join("journal.db")).unwrap();
-    assert!(
-        reader.exchange("x1").unwrap().is_some(),
-        "dropping the last handle waits for what was finished"
-    );
+    assert!(reader.exchange("x1").unwrap().is_some(), "dropping the last handle waits for what was finished");
 }
 
 #[test]
@@ -323,27 +190,15 @@ fn records_and_exchanges_share_commits() {
     let pending: Vec<_> = (0..200)
         .map(|n| {
             let spool = open.begin(&format!("x{n}"), &noise(n, 300), &[&noise(n + 1_000, 900)]);
-            (
-                spool.finish(closing(Outcome::Complete)),
-                open.journal.append_later(vec![entry("run/a", n)]),
-            )
+            (spool.finish(closing(Outcome::Complete)), open.journal.append_later(vec![entry("run/a", n)]))
         })
         .collect();
     for (exchange, record) in pending {
         exchange.wait().unwrap();
         record.wait().unwrap();
     }
-    assert!(
-        open.journal.commits() < 200,
-        "{} commits for 400 writes",
-        open.journal.commits()
-    );
-    let rows = open
-        .journal
-        .reader()
-        .unwrap()
-        .exchanges(&Selection::default())
-        .unwrap();
+    assert!(open.journal.commits() < 200, "{} commits for 400 writes", open.journal.commits());
+    let rows = open.journal.reader().unwrap().exchanges(&Selection::default()).unwrap();
     assert_eq!(rows.len(), 200);
     for (n, row) in (0..).zip(rows) {
         assert_eq!(open.body(row.request_hash), noise(n, 300));
@@ -353,11 +208,7 @@ fn records_and_exchanges_share_commits() {
 
 #[test]
 fn a_damaged_or_missing_pack_is_said_and_writing_goes_on() {
-    let Open {
-        folder,
-        journal,
-        ledger,
-    } = open();
+    let Open { folder, journal, ledger } = open();
     let path = journal.path().to_owned();
     let mut spool = ledger.begin(&opening("x1", 1), b"?").unwrap();
     spool.write(&noise(1, 4_000)).unwrap();
@@ -372,26 +223,13 @@ fn a_damaged_or_missing_pack_is_said_and_writing_goes_on() {
             Some(content) => fs::write(&pack, content).unwrap(),
             None => fs::remove_file(&pack).unwrap(),
         }
-        let read = JournalReader::open(&path)
-            .unwrap()
-            .body(&BodyHash::of(&noise(1, 4_000)));
-        assert!(
-            matches!(&read, Err(Error::Damaged { path, .. }) if *path == pack),
-            "{read:?}"
-        );
+        let read = JournalReader::open(&path).unwrap().body(&BodyHash::of(&noise(1, 4_000)));
+        assert!(matches!(&read, Err(Error::Damaged { path, .. }) if *path == pack), "{read:?}");
     }
     let journal = Journal::open(&path).unwrap();
     let (ledger, _) = Ledger::open(&journal).unwrap();
     let mut spool = ledger.begin(&opening("x2", 1), b"?").unwrap();
     spool.write(b"!").unwrap();
     spool.finish(closing(Outcome::Complete)).wait().unwrap();
-    assert_eq!(
-        journal
-            .reader()
-            .unwrap()
-            .body(&BodyHash::of(b"!"))
-            .unwrap()
-            .unwrap(),
-        b"!"
-    );
+    assert_eq!(journal.reader().unwrap().body(&BodyHash::of(b"!")).unwrap().unwrap(), b"!");
 }

@@ -35,11 +35,7 @@ pub(crate) fn read_all(path: &Path) -> Result<Vec<Entry>, Error> {
 pub(crate) fn opening(exchange: &str, turn: u32) -> Opening {
     Opening {
         exchange: exchange.to_owned(),
-        attempt: Some(AttemptId {
-            run: RunId::from("migrate-7f3a"),
-            task: TaskId::from("文档.Client"),
-            number: 2,
-        }),
+        attempt: Some(AttemptId { run: RunId::from("migrate-7f3a"), task: TaskId::from("文档.Client"), number: 2 }),
         turn,
         dialect: "anthropic".to_owned(),
         model: Some("sonnet".to_owned()),
@@ -50,39 +46,37 @@ pub(crate) fn opening(exchange: &str, turn: u32) -> Opening {
 
 pub(crate) fn head() -> AnswerHead {
     let headers = r#"{"request-id":"req_1"}"#.to_owned();
-    AnswerHead {
-        status: 200,
-        first_byte_at: Timestamp::from_millis(1_200),
-        headers,
-    }
+    AnswerHead { status: 200, first_byte_at: Timestamp::from_millis(1_200), headers }
 }
 
 pub(crate) fn closing(outcome: Outcome) -> Closing {
-    let usage = Usage {
-        input: Some(12),
-        cache_read: Some(3_400),
-        output: Some(56),
-        ..Usage::default()
-    };
-    Closing {
-        outcome,
-        ended_at: Timestamp::from_millis(1_900),
-        usage,
-        usd_nanos: Some(789),
-        estimated: false,
-    }
+    let usage = Usage { input: Some(12), cache_read: Some(3_400), output: Some(56), ..Usage::default() };
+    Closing { outcome, ended_at: Timestamp::from_millis(1_900), usage, usd_nanos: Some(789), estimated: false }
 }
 
 /// The command that runs one ignored test of this program alone, with `folder` to work in.
 pub(crate) fn command(test: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(FOLDER, folder);
+    command.args(["--exact", test, "--ignored", "--nocapture"]).env(FOLDER, folder);
     command
 }
 
 /// In a child: the folder its parent named.
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(std::env::var_os(FOLDER).expect("only its parent runs this"))
+}
+
+/// Runs `child` where it may mount what nobody else sees, and says whether it succeeded.
+///
+/// Where the system allows no user namespaces the test cannot run; it says so and passes.
+pub(crate) fn in_own_mounts(child: &mut Command) -> bool {
+    let probe = Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: this system allows no mounts of one's own (unshare --user --mount)");
+        return true;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "--"]).arg(child.get_program()).args(child.get_args());
+    command.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.status().unwrap().success()
 }
