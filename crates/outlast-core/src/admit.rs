@@ -112,6 +112,24 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The one stream that decides whether it is admitted; nothing where it looks at other tasks as well.
+    pub(crate) fn stream(&self) -> Option<Stream> {
+        match self {
+            Self::StartRun { run, .. } | Self::PauseRun(run) | Self::StopRun(run) | Self::ResumeRun(run) => {
+                Some(Stream::Run(run.clone()))
+            }
+            Self::Attempt { run, task, .. }
+            | Self::Exchanged { run, task, .. }
+            | Self::Verified { run, task, .. }
+            | Self::Discard { run, task }
+            | Self::Discarded { run, task } => Some(Stream::Task(run.clone(), task.clone())),
+            Self::CloseAccount { account, .. } => Some(Stream::Account(account.clone())),
+            Self::Land { .. } | Self::Landing { .. } => None,
+        }
+    }
+}
+
 /// News of a living attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptNews {

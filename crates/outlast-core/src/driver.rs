@@ -108,23 +108,22 @@ impl<S: Store, E: Effects> Driver<S, E> {
         Ok(answers)
     }
 
-    /// Admits a command into the batch. One that touches a stream the batch has touched is admitted against the state
-    /// after it; the others share one commit.
+    /// Admits a command into the batch. One that reads what the batch has touched is admitted after the batch is
+    /// committed; the others share one commit.
     fn admit(&mut self, now: Timestamp, command: Command, batch: &mut Batch) -> Result<Answer, S::Error> {
-        let shared = matches!(command, Command::Exchanged { .. });
-        match self.core.admit(now, command.clone()) {
-            Ok(records) if shared || !batch.touches(&records) => {
-                batch.extend(&self.core, records);
-                Ok(Ok(()))
-            }
-            // A refusal, too, may be due to what the batch is about to make true.
-            Err(rejection) if batch.records.is_empty() => Ok(Err(rejection)),
-            _ => {
-                self.commit(batch)?;
-                let answer = self.core.admit(now, command);
-                Ok(answer.map(|records| batch.extend(&self.core, records)))
-            }
+        let reads_the_batch = match command.stream() {
+            Some(stream) => batch.revisions.contains_key(&stream),
+            None => !batch.records.is_empty(),
+        };
+        // An exchange is true whatever else is, as long as its task is known.
+        let is_true = |core: &Core| {
+            matches!(command, Command::Exchanged { .. }) && core.admit(now, command.clone()).is_ok()
+        };
+        if reads_the_batch && !is_true(&self.core) {
+            self.commit(batch)?;
         }
+        let answer = self.core.admit(now, command);
+        Ok(answer.map(|records| batch.extend(&self.core, records)))
     }
 
     fn commit(&mut self, batch: &mut Batch) -> Result<(), S::Error> {
@@ -167,10 +166,6 @@ struct Batch {
 }
 
 impl Batch {
-    fn touches(&self, records: &[Record]) -> bool {
-        records.iter().any(|record| self.revisions.contains_key(&record.stream))
-    }
-
     fn extend(&mut self, core: &Core, records: Vec<Record>) {
         for record in records {
             let next =
