@@ -1,1 +1,39 @@
 //! Adapters: how each agent CLI is launched, read and judged.
+//!
+//! An [`Adapter`] turns a [`Brief`] into a [`Launch`], the CLI's output into [`Event`]s, and its end into a
+//! [`Verdict`]. Nothing here starts a process or opens a connection, and nothing knows the plan as a whole.
+//!
+//! Where a CLI's behaviour is relied on, it was observed with the version named in `docs/agents.md`.
+
+mod account;
+mod adapter;
+mod brief;
+mod claude;
+mod codex;
+mod command;
+pub mod discover;
+mod error;
+mod event;
+mod gemini;
+mod guard;
+mod inherit;
+mod kind;
+pub mod launch;
+mod lines;
+mod opencode;
+pub mod prompt;
+mod qwen;
+mod reader;
+pub mod refusal;
+mod stream;
+mod verdict;
+
+pub use account::ClosingAccount;
+pub use adapter::{Adapter, Capabilities, adapter};
+pub use brief::{Brief, Inherit, Key, KeyShape, Session, session_uuid};
+pub use error::Error;
+pub use event::{Event, Summary};
+pub use kind::{Dialect, Kind};
+pub use launch::{Hold, Launch};
+pub use reader::{Reader, Source};
+pub use verdict::{Exit, ExitStatus, Verdict};

@@ -1,0 +1,147 @@
+//! Any other program: arguments and variables with placeholders, and an exit code that decides.
+
+use std::path::{Path, PathBuf};
+
+use outlast_core::Class;
+
+use crate::event::Summary;
+use crate::launch::{self, Hold, text};
+use crate::reader::Reader;
+use crate::stream::plain::Plain;
+use crate::verdict::{self, Exit, ExitStatus, Verdict};
+use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session, discover};
+
+/// The adapter of any program.
+pub(crate) struct Command;
+
+/// `EX_TEMPFAIL` of `sysexits.h`: try again later.
+const TRY_LATER: i32 = 75;
+
+/// The placeholders, in the order the documentation names them.
+const PLACEHOLDERS: [&str; 7] = ["task", "goal", "goal_file", "workspace", "model", "attempt", "resume"];
+
+impl Adapter for Command {
+    fn kind(&self) -> Kind {
+        Kind::Command
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            dialects: &[Dialect::Messages, Dialect::Responses, Dialect::Chat, Dialect::Gemini],
+            resume: true,
+            session_id_fixed: false,
+            login_shape: false,
+            reports_usage: false,
+            inherit: "nothing",
+            strongest_layer: "`OUTLAST_GATEWAY_URL` and `OUTLAST_KEY`; the program must use them",
+            exit_trap: "0 done, 75 try later, anything else failed",
+            resume_trap: "the program gets the session it printed through `{resume}` and must know what to do with it",
+        }
+    }
+
+    fn hold(&self) -> Hold {
+        Hold::silent()
+    }
+
+    fn launch(&self, brief: &Brief) -> Result<Launch, Error> {
+        let (program, arguments) = brief.command.split_first().ok_or(Error::CommandMissing)?;
+        let (program, execute_paths) = resolve(program, &brief.path)?;
+        let mut argv = vec![program];
+        for argument in arguments {
+            argv.push(fill(argument, brief)?);
+        }
+        let mut env = launch::base_env(brief)?;
+        for (name, value) in &brief.command_env {
+            launch::refuse_own(name)?;
+            env.insert(name.clone(), fill(value, brief)?);
+        }
+        Ok(Launch {
+            argv,
+            env,
+            files: Vec::new(),
+            read_paths: Vec::new(),
+            execute_paths,
+            dialect: None,
+            hold: self.hold(),
+        })
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::new(Plain::default())
+    }
+
+    fn judge(&self, exit: &Exit, summary: &Summary) -> Verdict {
+        let result = summary.result.as_ref();
+        let said = result.map(|(_, text)| text.as_str()).or(summary.last_text.as_deref()).unwrap_or_default();
+        match exit.status {
+            ExitStatus::Code(0) => verdict::finished(said),
+            ExitStatus::Code(TRY_LATER) => Verdict::TryLater,
+            _ if exit.lingered && result.is_some_and(|(ok, _)| *ok) => verdict::finished(said),
+            status => {
+                let last = summary.complaints.back().map(|line| format!(": {line}")).unwrap_or_default();
+                verdict::failed(Class::Crash, format!("it ended with {}{last}", verdict::named(status)))
+            }
+        }
+    }
+}
+
+/// The program to start and the folders it needs: one without a slash is looked for on the `PATH`, one with a relative
+/// path is left to the working directory.
+fn resolve(program: &str, path: &str) -> Result<(String, Vec<PathBuf>), Error> {
+    if program.contains('/') {
+        let folder = Path::new(program).canonicalize().ok().filter(|_| program.starts_with('/'));
+        return Ok((program.to_owned(), folder.iter().map(|file| discover::install_root(file)).collect()));
+    }
+    let missing = || Error::ProgramMissing { program: program.to_owned(), path: path.to_owned() };
+    let file = discover::on_path(program, path).ok_or_else(missing)?;
+    // Some programs look at the name they were called by, so the entry on the PATH is started and not what it links to.
+    let entry = discover::entry_on_path(program, path).ok_or_else(missing)?;
+    Ok((text(&entry)?, vec![discover::install_root(&file), discover::install_root(&entry)]))
+}
+
+/// Replaces the placeholders of one argument or value; braces around anything that is no lower-case word stay.
+fn fill(template: &str, brief: &Brief) -> Result<String, Error> {
+    let mut filled = String::new();
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        filled.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let name = rest[1..].split_once('}').map(|(name, _)| name).filter(|name| is_word(name));
+        match name {
+            Some(name) => {
+                filled.push_str(&value(name, template, brief)?);
+                rest = &rest[name.len() + 2..];
+            }
+            None => {
+                filled.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+fn value(name: &str, template: &str, brief: &Brief) -> Result<String, Error> {
+    match name {
+        "task" => Ok(brief.task.to_string()),
+        "goal" => Ok(brief.goal.clone()),
+        "goal_file" => text(&brief.goal_file),
+        "workspace" => text(&brief.workspace),
+        "model" => Ok(brief.model.clone().unwrap_or_default()),
+        "attempt" => Ok(brief.attempt.clone()),
+        "resume" => Ok(match &brief.session {
+            Session::Fresh { .. } => String::new(),
+            Session::Resume { id } => id.clone(),
+        }),
+        _ => Err(Error::PlaceholderUnknown {
+            name: name.to_owned(),
+            text: template.to_owned(),
+            known: PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(" "),
+        }),
+    }
+}

@@ -1,0 +1,114 @@
+//! What an agent's output says, in one vocabulary for all of them, and the running summary of it.
+
+use std::collections::VecDeque;
+
+use outlast_core::Usage;
+
+/// One thing an agent's output said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The CLI named its session: what a resume needs.
+    SessionSeen(String),
+    /// An answer of the model began.
+    Turn,
+    /// A tool was called.
+    ToolStarted {
+        /// The tool's name in the CLI.
+        name: String,
+        /// Its first argument's first line, shortened.
+        summary: String,
+    },
+    /// A tool call ended.
+    ToolEnded,
+    /// The model said something to people.
+    Text(String),
+    /// The CLI waits to send a request again.
+    Retry {
+        /// The provider's status, where one came.
+        status: Option<u16>,
+        /// What the CLI said about it.
+        text: String,
+    },
+    /// The CLI gave up on a request.
+    ProviderError {
+        /// The provider's status, where one came.
+        status: Option<u16>,
+        /// What the CLI said about it.
+        text: String,
+    },
+    /// What the CLI counts as used so far in this process.
+    Usage(Usage),
+    /// The CLI's last word.
+    Result {
+        /// Whether the CLI takes it for a success.
+        ok: bool,
+        /// The answer, or what went wrong.
+        text: String,
+    },
+    /// A line of its error output.
+    Complaint(String),
+    /// A line too long to be read was skipped.
+    Skipped,
+}
+
+/// How many of the last lines of error output a summary keeps: the cause of a failed start is among the last few.
+const COMPLAINTS_MAX: usize = 8;
+
+/// An agent's output so far, as far as a verdict and a status line need it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The CLI's session.
+    pub session: Option<String>,
+    /// Answers of the model seen.
+    pub turns: u32,
+    /// Tool calls seen.
+    pub tools: u32,
+    /// The last tool called, as `name summary`.
+    pub last_tool: Option<String>,
+    /// The last text of the model.
+    pub last_text: Option<String>,
+    /// The last word, if it was said: whether the CLI takes it for a success, and its text.
+    pub result: Option<(bool, String)>,
+    /// The request the CLI gave up on, unless a turn followed: status and text.
+    pub provider_error: Option<(Option<u16>, String)>,
+    /// Requests sent again.
+    pub retries: u32,
+    /// What the CLI counts as used.
+    pub usage: Option<Usage>,
+    /// The last lines of error output.
+    pub complaints: VecDeque<String>,
+}
+
+impl Summary {
+    /// Takes up one event.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::SessionSeen(id) => self.session = Some(id.clone()),
+            Event::Turn => {
+                self.turns += 1;
+                self.provider_error = None;
+            }
+            Event::ToolStarted { name, summary } => {
+                self.tools += 1;
+                self.last_tool = Some(format!("{name} {summary}").trim_end().to_owned());
+            }
+            Event::Text(text) => self.last_text = Some(text.clone()),
+            Event::Retry { .. } => self.retries += 1,
+            Event::ProviderError { status, text } => self.provider_error = Some((*status, text.clone())),
+            Event::Usage(usage) => self.usage = Some(*usage),
+            Event::Result { ok, text } => self.result = Some((*ok, text.clone())),
+            Event::Complaint(line) => {
+                if self.complaints.len() == COMPLAINTS_MAX {
+                    self.complaints.pop_front();
+                }
+                self.complaints.push_back(line.clone());
+            }
+            Event::ToolEnded | Event::Skipped => {}
+        }
+    }
+
+    /// Whether the CLI has said its last word, so that it should end by itself soon.
+    pub const fn is_over(&self) -> bool {
+        self.result.is_some()
+    }
+}

@@ -1,0 +1,81 @@
+//! Reads an agent's output as it arrives: raw bytes in, events out.
+//!
+//! Feeding the same bytes in other pieces gives the same events, so a restarted engine may read the files again from
+//! their start.
+
+use crate::event::Event;
+use crate::lines::Lines;
+
+/// Where bytes came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Turns the lines of one CLI into events.
+pub(crate) trait Parse: Send {
+    /// Reads one line of standard output.
+    fn line(&mut self, line: &[u8], events: &mut Vec<Event>);
+
+    /// Reads one line of standard error; by default it is kept as it is.
+    fn complaint(&mut self, line: &str, events: &mut Vec<Event>) {
+        events.push(Event::Complaint(line.to_owned()));
+    }
+
+    /// Says what only the end of the output tells.
+    fn end(&mut self, _events: &mut Vec<Event>) {}
+}
+
+/// Reads the output of one attempt.
+pub struct Reader {
+    stdout: Lines,
+    stderr: Lines,
+    parse: Box<dyn Parse>,
+}
+
+impl Reader {
+    /// A reader over a CLI's own line format.
+    pub(crate) fn new(parse: impl Parse + 'static) -> Self {
+        Self { stdout: Lines::default(), stderr: Lines::default(), parse: Box::new(parse) }
+    }
+
+    /// Takes the next bytes of one stream; a line may be split anywhere.
+    pub fn feed(&mut self, source: Source, bytes: &[u8]) -> Vec<Event> {
+        let mut events = Vec::new();
+        let (lines, parse) = match source {
+            Source::Stdout => (&mut self.stdout, &mut *self.parse),
+            Source::Stderr => (&mut self.stderr, &mut *self.parse),
+        };
+        lines.feed(bytes, &mut |line| read(parse, source, line, &mut events));
+        events
+    }
+
+    /// Reads what is left when both streams have ended.
+    pub fn finish(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let parse = &mut *self.parse;
+        self.stdout.finish(&mut |line| read(parse, Source::Stdout, line, &mut events));
+        self.stderr.finish(&mut |line| read(parse, Source::Stderr, line, &mut events));
+        parse.end(&mut events);
+        events
+    }
+}
+
+/// Longest piece of error output kept as one event, in bytes.
+const COMPLAINT_MAX: usize = 2_000;
+
+fn read(parse: &mut dyn Parse, source: Source, line: Option<&[u8]>, events: &mut Vec<Event>) {
+    match (source, line) {
+        (_, None) => events.push(Event::Skipped),
+        (Source::Stdout, Some(line)) => parse.line(line, events),
+        (Source::Stderr, Some(line)) => {
+            let text = String::from_utf8_lossy(&line[..line.len().min(COMPLAINT_MAX)]);
+            if !text.trim().is_empty() {
+                parse.complaint(text.trim_end(), events);
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The `stream-json` output of Claude Code, which Qwen Code speaks too: one JSON object a line, shaped like messages.
+//!
+//! Events of sub-agents carry `parent_tool_use_id`; their turns are not the task's turns.
+
+use outlast_core::Usage;
+use serde_json::Value;
+
+use super::{count_of, json, status_of, str_of, tool_summary};
+use crate::event::Event;
+use crate::reader::Parse;
+
+/// Claude Code stands in for the provider's answer under this model name when a request failed.
+const MADE_UP_MODEL: &str = "<synthetic>";
+
+/// Parser of `stream-json`.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    session: Option<String>,
+    message: Option<String>,
+    /// What in a success's text gives away that it is none.
+    error_prefix: Option<&'static str>,
+}
+
+impl Messages {
+    /// A parser for a CLI that reports a failed request as a success whose text begins with `prefix`.
+    pub(crate) const fn with_error_prefix(prefix: &'static str) -> Self {
+        Self { session: None, message: None, error_prefix: Some(prefix) }
+    }
+
+    fn session(&mut self, line: &Value, events: &mut Vec<Event>) {
+        if let Some(id) = str_of(line, "/session_id")
+            && self.session.as_deref() != Some(id)
+        {
+            self.session = Some(id.to_owned());
+            events.push(Event::SessionSeen(id.to_owned()));
+        }
+    }
+
+    fn assistant(&mut self, line: &Value, events: &mut Vec<Event>) {
+        if str_of(line, "/message/model") == Some(MADE_UP_MODEL) {
+            return;
+        }
+        let sub_agent = str_of(line, "/parent_tool_use_id").is_some();
+        let id = str_of(line, "/message/id");
+        // One answer comes as one event for each of its blocks, all with the answer's id.
+        if !sub_agent && (id.is_none() || id != self.message.as_deref()) {
+            self.message = id.map(str::to_owned);
+            events.push(Event::Turn);
+        }
+        for block in blocks(line) {
+            match str_of(block, "/type") {
+                Some("tool_use") => events.push(Event::ToolStarted {
+                    name: str_of(block, "/name").unwrap_or_default().to_owned(),
+                    summary: tool_summary(&block["input"]),
+                }),
+                Some("text") if !sub_agent => {
+                    if let Some(text) = str_of(block, "/text").filter(|text| !text.is_empty()) {
+                        events.push(Event::Text(text.to_owned()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn result(&self, line: &Value, events: &mut Vec<Event>) {
+        events.push(Event::Usage(usage(line)));
+        let subtype = str_of(line, "/subtype").unwrap_or_default();
+        let text = str_of(line, "/result").or_else(|| str_of(line, "/error/message")).unwrap_or(subtype).to_owned();
+        let given_away = self.error_prefix.is_some_and(|prefix| text.contains(prefix));
+        let failed = line["is_error"].as_bool().unwrap_or(false) || given_away;
+        if failed {
+            let status = status_of(line, "/api_error_status");
+            events.push(Event::ProviderError { status, text: text.clone() });
+        }
+        events.push(Event::Result { ok: subtype == "success" && !failed, text });
+    }
+}
+
+impl Parse for Messages {
+    fn line(&mut self, line: &[u8], events: &mut Vec<Event>) {
+        let Some(line) = json(line) else { return };
+        self.session(&line, events);
+        match (str_of(&line, "/type"), str_of(&line, "/subtype")) {
+            (Some("assistant"), _) => self.assistant(&line, events),
+            (Some("user"), _) => {
+                let results = blocks(&line).filter(|block| str_of(block, "/type") == Some("tool_result"));
+                events.extend(results.map(|_| Event::ToolEnded));
+            }
+            (Some("system"), Some("api_retry")) => events.push(Event::Retry {
+                status: status_of(&line, "/error_status"),
+                text: str_of(&line, "/error").unwrap_or_default().to_owned(),
+            }),
+            (Some("result"), _) => self.result(&line, events),
+            _ => {}
+        }
+    }
+}
+
+fn blocks(line: &Value) -> impl Iterator<Item = &Value> {
+    line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The totals of a result event: Anthropic's counts, where `input_tokens` leaves cached tokens out.
+fn usage(line: &Value) -> Usage {
+    Usage {
+        input: count_of(line, "/usage/input_tokens"),
+        cache_write: count_of(line, "/usage/cache_creation_input_tokens"),
+        cache_read: count_of(line, "/usage/cache_read_input_tokens"),
+        output: count_of(line, "/usage/output_tokens"),
+        ..Usage::default()
+    }
+}
