@@ -1,1 +1,35 @@
-//! Plan, project and user configuration as text, read into the core's model with findings.
+//! Plan, project and user configuration: text in, the core's model or findings out.
+//!
+//! [`read_plan`] and [`read_user`] are functions of text; only [`load`] opens files. A plan comes with a repository and
+//! is not trusted: it cannot name a credential, a provider's address or a ceiling, and what it would run is bound to an
+//! [`approval_hash`]. Nothing here runs a command, reads a credential, or guesses what a broken file may have meant.
+
+mod analysis;
+mod approval;
+mod check;
+mod document;
+mod finding;
+mod graph;
+mod keys;
+mod layer;
+mod lint;
+pub mod load;
+mod markdown;
+mod paths;
+mod plan;
+mod reader;
+mod refname;
+mod source;
+mod starter;
+mod suggest;
+mod units;
+mod user;
+
+pub use analysis::{Analysis, Edge, Reason, analyse};
+pub use approval::{approval_hash, content_hash};
+pub use finding::{Code, Finding, Severity};
+pub use plan::{Batch, Checked, PlanFiles, read_plan};
+pub use source::Source;
+pub use starter::{Facts, starter};
+pub use units::Hours;
+pub use user::{Account, Ceiling, KeyCommand, KeySource, Limits, Login, Provider, UserChecked, UserConfig, read_user};

@@ -1,0 +1,97 @@
+//! The keys of plan files, by table: the ones of today, and the ones named already for later.
+
+/// Tables at the top of a project or batch file.
+pub(crate) const TOP: &[&str] = &["run", "agent", "defaults", "task"];
+
+/// Keys of `[run]`.
+pub(crate) const RUN: &[&str] = &["target", "concurrency", "land", "pilot", "hot_files", "budget", "setup"];
+
+/// Keys of `[agent.NAME]`.
+pub(crate) const AGENT: &[&str] = &["kind", "model", "accounts", "inherit", "command", "env"];
+
+/// Keys of `[defaults]`: those of a task that can hold for many.
+pub(crate) const DEFAULTS: &[&str] =
+    &["agent", "model", "timeout", "idle_timeout", "retries", "verify", "reads", "example", "output", "budget"];
+
+/// Keys of a task.
+pub(crate) const TASK: &[&str] = &[
+    "id",
+    "goal",
+    "writes",
+    "reads",
+    "needs",
+    "example",
+    "output",
+    "verify",
+    "steps",
+    "agent",
+    "model",
+    "timeout",
+    "idle_timeout",
+    "retries",
+    "budget",
+];
+
+/// Keys of `output`.
+pub(crate) const OUTPUT: &[&str] = &["path", "max_words"];
+
+/// Keys of `budget`.
+pub(crate) const BUDGET: &[&str] = &["usd", "tokens", "window"];
+
+/// Keys that have a meaning in the design and none in this release.
+pub(crate) const LATER: &[&str] = &[
+    "env",
+    "workspace",
+    "mode",
+    "cwd",
+    "visible",
+    "group",
+    "stack",
+    "for_each",
+    "variants",
+    "benchmark",
+    "expect",
+    "share",
+    "sandbox",
+    "connect",
+    "uses",
+    "after",
+    "gate",
+    "scope",
+    "no_change",
+    "done_when",
+    "preamble",
+    "context",
+    "services",
+    "notify",
+];
+
+/// Keys that only the user's own configuration may hold.
+pub(crate) const USER_ONLY: &[&str] = &[
+    "account",
+    "provider",
+    "login",
+    "key",
+    "api_key",
+    "key_env",
+    "key_command",
+    "key_file",
+    "base_url",
+    "ceiling",
+    "priority",
+    "reserve",
+    "limits",
+    "hours",
+];
+
+/// Kinds of agent that can be started.
+pub(crate) const KINDS: &[&str] = &["claude-code", "codex", "opencode", "gemini", "qwen", "command"];
+
+/// Kinds of agent named for later.
+pub(crate) const KINDS_LATER: &[&str] = &["kimi"];
+
+/// What is replaced in the words of a `command`.
+pub(crate) const PLACEHOLDERS: &[&str] = &["task", "goal", "goal_file", "workspace", "model", "attempt", "resume"];
+
+/// What an agent may inherit, besides `mcp:NAME`.
+pub(crate) const INHERIT: &[&str] = &["memory", "skills", "hooks"];

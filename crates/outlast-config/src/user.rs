@@ -1,0 +1,115 @@
+//! The user's own configuration: accounts with their credentials' places, and ceilings.
+//!
+//! Credentials themselves are never read here: only where they are, so that no secret passes through a message.
+
+mod account;
+
+use std::collections::BTreeMap;
+
+use outlast_core::AccountId;
+use outlast_core::plan::{Budget, Concurrency};
+
+pub use account::{Account, KeyCommand, KeySource, Limits, Login, Provider};
+
+use crate::document::{Table, Value, toml};
+use crate::layer::{note_syntax, read_budget};
+use crate::reader::Reader;
+use crate::{Code, Finding, Source, finding};
+
+/// What the user alone decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserConfig {
+    /// Keys and logins at providers.
+    pub accounts: BTreeMap<AccountId, Account>,
+    /// What no plan may go above.
+    pub ceiling: Ceiling,
+}
+
+/// What no plan may go above; an absent part is no ceiling.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ceiling {
+    /// What one run may spend.
+    pub budget: Budget,
+    /// How many attempts may be live at once.
+    pub concurrency: Option<u32>,
+}
+
+impl Ceiling {
+    /// Lowers a fixed number to the ceiling; `auto` stays and is bounded by whoever chooses the number.
+    pub fn over_concurrency(self, wanted: Concurrency) -> Concurrency {
+        match (wanted, self.concurrency) {
+            (Concurrency::Fixed(wanted), Some(most)) => Concurrency::Fixed(wanted.min(most)),
+            (wanted, _) => wanted,
+        }
+    }
+
+    /// Lowers each part of a budget to the ceiling, and adds the parts it lacks.
+    pub fn over_budget(self, wanted: Budget) -> Budget {
+        fn lower<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
+            match (wanted, most) {
+                (Some(wanted), Some(most)) => Some(wanted.min(most)),
+                (wanted, most) => wanted.or(most),
+            }
+        }
+        Budget {
+            usd_micros: lower(wanted.usd_micros, self.budget.usd_micros),
+            tokens: lower(wanted.tokens, self.budget.tokens),
+            window_percent: lower(wanted.window_percent, self.budget.window_percent),
+        }
+    }
+}
+
+/// A user's configuration, if the file holds one, and what there is to say about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserChecked {
+    /// The configuration; `None` when a finding is an error.
+    pub config: Option<UserConfig>,
+    /// Errors first, then warnings; each in the order of the file.
+    pub findings: Vec<Finding>,
+}
+
+const TOP: &[&str] = &["account", "ceiling"];
+const CEILING: &[&str] = &["budget", "concurrency"];
+const CONCURRENCY_MAX: u32 = 1000;
+
+/// Reads `config.toml`.
+pub fn read_user(source: &Source) -> UserChecked {
+    let (root, errors) = toml::read(source.text());
+    let mut reader = Reader::trusted(source);
+    let broken = note_syntax(&mut reader, errors);
+    reader.check_keys(&root, "your configuration", TOP);
+    let accounts = reader.table(&root, "account").map(|table| read_accounts(&mut reader, table)).unwrap_or_default();
+    let ceiling = reader.table(&root, "ceiling").map(|table| read_ceiling(&mut reader, table)).unwrap_or_default();
+    let mut findings = reader.findings;
+    findings.retain(|finding| !broken || finding.code == Code::Syntax);
+    finding::finish(&mut findings, &[source]);
+    let config = (!findings.iter().any(Finding::is_error)).then_some(UserConfig { accounts, ceiling });
+    UserChecked { config, findings }
+}
+
+fn read_ceiling(reader: &mut Reader<'_>, table: &Table) -> Ceiling {
+    reader.check_keys(table, "`[ceiling]`", CEILING);
+    Ceiling {
+        budget: read_budget(reader, table).budget,
+        concurrency: reader.small(table, "concurrency", 1, CONCURRENCY_MAX).map(|most| most.value),
+    }
+}
+
+fn read_accounts(reader: &mut Reader<'_>, accounts: &Table) -> BTreeMap<AccountId, Account> {
+    let mut read: BTreeMap<AccountId, Account> = BTreeMap::new();
+    for entry in &accounts.entries {
+        let Value::Table(table) = &entry.node.value else {
+            let message = format!("`account.{}` is {}, not a table", entry.key, entry.node.value.kind());
+            reader.note(Code::WrongType, entry.node.at, message, format!("write `[account.{}]`", entry.key));
+            continue;
+        };
+        reader.check_name("account", &entry.key, entry.key_at, read.keys().map(AccountId::as_str));
+        if let Some(account) = account::read(reader, table, &entry.key, entry.key_at) {
+            read.insert(AccountId::new(&entry.key), account);
+        }
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests;
