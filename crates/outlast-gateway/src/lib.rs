@@ -1,1 +1,31 @@
 //! The HTTP gateway between agents and providers: dialects, accounts, hold, meter, ledger.
+//!
+//! A request in a provider's own format goes to that provider byte for byte, and so does its answer on the way back;
+//! only the credential, the host, the headers of the hop and, where an account says so, the model's name change. What
+//! passes is metered and recorded. The gateway knows no plan and holds no window or budget: it asks [`Admission`].
+
+mod admission;
+mod answer;
+mod client;
+mod clock;
+mod credential;
+mod dialect;
+mod error;
+mod gateway;
+mod json;
+mod meter;
+mod pipeline;
+mod price;
+mod refusal;
+mod secret;
+mod sse;
+mod stage;
+mod upstream;
+
+pub use admission::{Admission, Ask, Denied, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
+pub use credential::{Credential, CredentialError, Credentials, Shape, Source};
+pub use dialect::Dialect;
+pub use error::Error;
+pub use gateway::{Builder, Gateway, Timeouts};
+pub use secret::Secret;
+pub use upstream::{Provider, Upstream};

@@ -1,0 +1,217 @@
+//! The one port the gateway asks: may this request go, on which account, and what of a refusal.
+//!
+//! Windows, budgets and accounts are the asker's: this crate holds none of them and decides none of it.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use outlast_core::{AccountId, AttemptId, Timestamp};
+use outlast_journal::{Outcome, Usage};
+
+use crate::dialect::Dialect;
+
+/// Says which requests may go to a provider, and hears how each of them ended.
+///
+/// Every [`Grant`] is followed by exactly one [`Settled`] with its exchange, after a call to
+/// [`refused`](Self::refused) too.
+pub trait Admission: Send + Sync + 'static {
+    /// Decides on a request; may wait as long as policy says, as while an account's window is closed.
+    ///
+    /// The future is dropped when the client goes away or the gateway stops: then nothing was granted.
+    fn admit(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Denied>>;
+
+    /// Takes note of how an exchange ended. Must not block.
+    fn settle(&self, settled: Settled);
+
+    /// Decides what becomes of a request that the provider refused or that never reached it.
+    ///
+    /// May wait, as for a back-off. Called before the exchange is settled.
+    fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Ruling>;
+}
+
+/// A request that wants to go.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// `<run>/<task-slug>.<n>` from the path's prefix, when it had one.
+    pub path_attempt: Option<String>,
+    /// The key the agent presented; empty when it presented none.
+    pub key: String,
+    /// The wire format, which the account must speak.
+    pub dialect: Dialect,
+    /// The model asked for, as the agent named it.
+    pub model: Option<String>,
+    /// Length of the request's body in bytes.
+    pub request_bytes: u64,
+    /// What part of the agent's work this is.
+    pub turn_kind: TurnKind,
+    /// When the request arrived.
+    pub received_at: Timestamp,
+    /// The refused exchange of the same request, when it asks again.
+    pub again_after: Option<String>,
+}
+
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("path_attempt", &self.path_attempt)
+            .field("dialect", &self.dialect)
+            .field("model", &self.model)
+            .field("turn_kind", &self.turn_kind)
+            .field("again_after", &self.again_after)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What part of an agent's work a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TurnKind {
+    /// A turn of the agent itself: it offers tools.
+    Main,
+    /// A title, a summary: the same agent, without tools.
+    Background,
+    /// A turn of an agent that the agent started.
+    SubAgent,
+    /// A count of tokens, which generates nothing.
+    CountTokens,
+    /// A look at the list of models, which generates nothing.
+    Models,
+}
+
+/// Leave to send one request upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// A new name for this exchange, unique in the ledger and safe as a file name.
+    pub exchange_id: String,
+    /// The attempt the key belongs to; `None` for a client that is no attempt.
+    pub attempt: Option<AttemptId>,
+    /// The account that pays, which must be one of the gateway's upstreams.
+    pub account: AccountId,
+    /// Which turn of the attempt this is, counted from 1; 0 where turns are not counted.
+    pub turn: u32,
+}
+
+/// Why a request may not go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// No attempt and no client has this key.
+    UnknownKey,
+    /// The attempt was ended; its key is void.
+    Revoked,
+    /// No account can serve this dialect and model; the reason is for people.
+    NoAccount {
+        /// Why, without any secret in it.
+        reason: String,
+    },
+    /// A budget is spent and policy says to answer instead of holding.
+    Budget {
+        /// Which budget, without any secret in it.
+        reason: String,
+    },
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    /// The exchange that was granted.
+    pub exchange_id: String,
+    /// The account that was used.
+    pub account: AccountId,
+    /// The attempt it belongs to.
+    pub attempt: Option<AttemptId>,
+    /// Which turn of the attempt it was.
+    pub turn: u32,
+    /// The model that was asked of the provider.
+    pub model: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The provider's status; `None` when no answer began.
+    pub status: Option<u16>,
+    /// The type of an error event inside an answer whose status was a success.
+    pub stream_error: Option<String>,
+    /// What the provider said was used; unknown stays unknown.
+    pub usage: Usage,
+    /// Price in billionths of a US dollar, when usage and price are known.
+    pub usd_nanos: Option<i64>,
+    /// The answer's rate-limit headers, in order.
+    pub limits: Vec<(String, String)>,
+    /// When the request went upstream.
+    pub started_at: Timestamp,
+    /// When the answer's first body byte arrived.
+    pub first_byte_at: Option<Timestamp>,
+    /// When the exchange ended.
+    pub ended_at: Timestamp,
+    /// Whether the answer is in the ledger's keeping; `false` means that the disk refused it.
+    pub recorded: bool,
+}
+
+impl Settled {
+    /// The end of a grant for which nothing was sent.
+    pub(crate) fn unsent(grant: Grant, at: Timestamp) -> Self {
+        Self {
+            exchange_id: grant.exchange_id,
+            account: grant.account,
+            attempt: grant.attempt,
+            turn: grant.turn,
+            model: None,
+            outcome: Outcome::Error,
+            status: None,
+            stream_error: None,
+            usage: Usage::default(),
+            usd_nanos: None,
+            limits: Vec::new(),
+            started_at: at,
+            first_byte_at: None,
+            ended_at: at,
+            recorded: false,
+        }
+    }
+}
+
+/// An answer that is a refusal, or the lack of any answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The exchange that was refused.
+    pub exchange_id: String,
+    /// The account that was refused.
+    pub account: AccountId,
+    /// The attempt it belongs to.
+    pub attempt: Option<AttemptId>,
+    /// The provider's status; `None` when it could not be reached.
+    pub status: Option<u16>,
+    /// The answer's rate-limit headers, in order.
+    pub limits: Vec<(String, String)>,
+    /// The beginning of the body, without any credential; or what went wrong on the way.
+    pub excerpt: String,
+    /// A first guess at its kind.
+    pub kind: RefusalKind,
+    /// When the provider says to come back.
+    pub retry_at: Option<Timestamp>,
+    /// When the refusal arrived.
+    pub at: Timestamp,
+}
+
+/// A first guess at what a refusal means, from status and error code alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefusalKind {
+    /// Too much at once, or a quota's end: 429, or a 403 that speaks of usage.
+    Limit,
+    /// The account cannot pay.
+    Billing,
+    /// The credential was refused, also after it was fetched anew.
+    Auth,
+    /// The provider has no capacity.
+    Overload,
+    /// The provider failed.
+    Server,
+    /// No answer: not reached, or the line broke before a status came.
+    Network,
+}
+
+/// What becomes of a refused request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ruling {
+    /// Ask [`Admission::admit`] again, which waits as long as policy says.
+    Again,
+    /// Hand the provider's own answer to the agent.
+    Pass,
+}

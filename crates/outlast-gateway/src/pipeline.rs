@@ -1,0 +1,112 @@
+//! A request through the stages, from the client's first byte to the head of its answer.
+//!
+//! Decides nothing about quota or money: it asks `Admission` before every request that goes out, and again after every
+//! refusal. What has gone out is finished even when the client leaves; what waits is not.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use crate::admission::Ruling;
+use crate::answer::{Answer, OwnError};
+use crate::clock::now;
+use crate::dialect::{Dialect, Operation};
+use crate::gateway::Shared;
+use crate::stage::detached::Detached;
+use crate::stage::forward::{self, Tried};
+use crate::stage::inbound::{self, Inbound, Unreadable};
+use crate::stage::{account, settle::Exchange};
+
+/// There is no answer to give: the connection is broken off, and its other end asks again or not.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    /// The client left in the middle of its request.
+    #[error("the client left")]
+    ClientLeft,
+    /// The gateway stops while the request waits.
+    #[error("the gateway stops")]
+    Stopping,
+}
+
+/// Serves one request.
+pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Answer>, NoAnswer> {
+    let received_at = now();
+    let (parts, body) = request.into_parts();
+    let read = match inbound::route(&parts) {
+        Ok(routed) if routed.endpoint().operation == Operation::Probe => {
+            return Ok(Response::new(Answer::Whole(Some(Bytes::new()))));
+        }
+        Ok(routed) => inbound::read(parts, body, routed, shared.request_bytes_max, received_at).await,
+        Err(error) => Err(error),
+    };
+    match read {
+        Ok(inbound) => {
+            let dialect = inbound.endpoint.dialect;
+            Ok(answer(&shared, inbound).await?.unwrap_or_else(|own| own.response(dialect)))
+        }
+        Err(Unreadable::Answer(own, dialect)) => Ok(own.response(dialect)),
+        Err(Unreadable::Gone) => Err(NoAnswer::ClientLeft),
+    }
+}
+
+/// Asks, sends, and asks again for as long as the ruling says so.
+async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
+    let dialect = inbound.endpoint.dialect;
+    let mut again_after = None;
+    loop {
+        let ask = inbound.ask(again_after.take());
+        let tried = match try_once(shared, &inbound, ask, dialect).await? {
+            Ok(tried) => tried,
+            Err(own) => return Ok(Err(own)),
+        };
+        let refused = match tried {
+            Tried::Answer(response) => return Ok(Ok(response)),
+            Tried::Failed(own) => return Ok(Err(own)),
+            Tried::Refused(refused) => refused,
+        };
+        let exchange_id = refused.refusal.exchange_id.clone();
+        let ruling = tokio::select! {
+            ruling = shared.admission.refused(refused.refusal.clone()) => ruling,
+            () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+        };
+        let response = refused.settle(dialect);
+        match ruling {
+            Ruling::Pass => return Ok(Ok(response)),
+            Ruling::Again => again_after = Some(exchange_id),
+        }
+    }
+}
+
+/// One grant and what became of it.
+async fn try_once(
+    shared: &Arc<Shared>,
+    inbound: &Inbound,
+    ask: crate::Ask,
+    dialect: Dialect,
+) -> Result<Result<Tried, OwnError>, NoAnswer> {
+    let granted = tokio::select! {
+        granted = shared.admission.admit(ask) => granted,
+        () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+    };
+    let grant = match granted {
+        Ok(grant) => grant,
+        Err(denied) => return Ok(Err(denied.into())),
+    };
+    let found = account::find(&shared.accounts, &grant.account, dialect);
+    let upstream = match found {
+        Ok(upstream) => upstream,
+        Err(own) => {
+            shared.admission.settle(crate::admission::Settled::unsent(grant, now()));
+            return Ok(Err(own));
+        }
+    };
+    let exchange = Exchange::new(Arc::clone(&shared.admission), Arc::clone(&upstream), grant);
+    let outgoing = match account::outgoing(inbound, &upstream) {
+        Ok(outgoing) => outgoing,
+        Err(own) => return Ok(Err(own)),
+    };
+    let sent = forward::send(Arc::clone(shared), upstream, exchange, dialect, outgoing);
+    Ok(Ok(Detached::new(&shared.tasks, sent).await))
+}

@@ -1,0 +1,111 @@
+//! What an exchange cost, in whole billionths of a US dollar.
+//!
+//! A model or a count that is not known has no price: `None`, never zero.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use genai_prices::{Calculator, PriceRequest, UsageKey};
+use outlast_core::Timestamp;
+use outlast_journal::Usage;
+
+use crate::meter::Reading;
+use crate::upstream::Provider;
+
+/// Decodes the price table, so that the first answer need not wait for it.
+pub(crate) fn warm_up() {
+    let _table: &Calculator = Calculator::bundled();
+}
+
+/// Prices what `reading` says was used at `at`, for the model asked for or, failing that, the one that answered.
+pub(crate) fn usd_nanos(
+    provider: Provider,
+    base_url: &str,
+    asked: Option<&str>,
+    reading: &Reading,
+    at: Timestamp,
+) -> Option<i64> {
+    let usage = billable(&reading.usage, reading.web_searches)?;
+    let when = UNIX_EPOCH + Duration::from_millis(u64::try_from(at.as_millis()).ok()?);
+    let price = |model: &str, by_url: bool| {
+        let mut request = PriceRequest::new(model, &usage).with_timestamp(when);
+        request = match provider.price_id() {
+            Some(id) if !by_url => request.with_provider_id(id),
+            _ => request.with_provider_api_url(base_url),
+        };
+        if let Some(tier) = reading.service_tier.as_deref() {
+            request = request.with_price_context("service_tier", tier);
+        }
+        let usd = Calculator::bundled().calculate(&request).ok()?.total_price;
+        (usd.is_finite() && usd >= 0.0).then(|| (usd * 1e9).round() as i64)
+    };
+    let models = || [asked, reading.model.as_deref()].into_iter().flatten();
+    // A provider that speaks another's dialect is known by its address alone.
+    models().find_map(|model| price(model, false)).or_else(|| models().find_map(|model| price(model, true)))
+}
+
+/// Usage in the table's terms, where input includes everything the cache served or took; `None` without both counts.
+fn billable(usage: &Usage, web_searches: Option<u64>) -> Option<genai_prices::Usage> {
+    let write = usage.cache_write_5m.unwrap_or(0) + usage.cache_write_1h.unwrap_or(0);
+    let read = usage.cache_read.unwrap_or(0);
+    let input = usage.input? + write + read;
+    let number = |n: u64| n as f64;
+    let mut billable = genai_prices::Usage::from([
+        (UsageKey::INPUT_TOKENS, number(input)),
+        (UsageKey::OUTPUT_TOKENS, number(usage.output?)),
+    ]);
+    for (key, count) in [
+        (UsageKey::CACHE_WRITE_TOKENS, write),
+        (UsageKey::CACHE_WRITE_5M_TOKENS, usage.cache_write_5m.unwrap_or(0)),
+        (UsageKey::CACHE_WRITE_1H_TOKENS, usage.cache_write_1h.unwrap_or(0)),
+        (UsageKey::CACHE_READ_TOKENS, read),
+        (UsageKey::WEB_SEARCHES, web_searches.unwrap_or(0)),
+    ] {
+        if count > 0 {
+            billable.insert(key, number(count));
+        }
+    }
+    Some(billable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Timestamp = Timestamp::from_millis(1_795_000_000_000);
+
+    fn price(provider: Provider, model: &str, usage: Usage) -> Option<i64> {
+        let reading = Reading { usage, ..Reading::default() };
+        usd_nanos(provider, "http://127.0.0.1:1", Some(model), &reading, AT)
+    }
+
+    #[test]
+    fn i06_cache_is_additive_and_priced_apart() {
+        // claude-opus-4-8: 5 in, 6.25 five-minute write, 10 one-hour write, 0.5 read, 25 out, USD per million tokens.
+        let usage = Usage {
+            input: Some(1_000),
+            cache_write_5m: Some(400_000),
+            cache_write_1h: Some(600_000),
+            cache_read: Some(100_000),
+            output: Some(2_000),
+            ..Usage::default()
+        };
+        let expected = 5_000_000 + 2_500_000_000 + 6_000_000_000 + 50_000_000 + 50_000_000;
+        assert_eq!(price(Provider::Anthropic, "claude-opus-4-8", usage), Some(expected));
+    }
+
+    #[test]
+    fn i10_unknown_models_and_counts_have_no_price() {
+        let known = Usage { input: Some(10), output: Some(10), ..Usage::default() };
+        assert_eq!(price(Provider::Anthropic, "no-such-model", known), None);
+        assert_eq!(price(Provider::OpenAiCompatible, "gpt-5", known), None, "a local model is not OpenAI's");
+        assert_eq!(price(Provider::Anthropic, "claude-opus-4-8", Usage { output: None, ..known }), None);
+        assert!(price(Provider::OpenAi, "gpt-5", known).is_some());
+    }
+
+    #[test]
+    fn the_answering_model_prices_an_alias() {
+        let usage = Usage { input: Some(1_000_000), output: Some(0), ..Usage::default() };
+        let reading = Reading { usage, model: Some("claude-opus-4-8".into()), ..Reading::default() };
+        assert_eq!(usd_nanos(Provider::Anthropic, "http://h", Some("best"), &reading, AT), Some(5_000_000_000));
+    }
+}

@@ -1,0 +1,99 @@
+//! Which headers belong to one hop and which to the message: the rest passes as it is, names, values and order.
+//!
+//! Source: RFC 9110, section 7.6.1.
+
+use http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, SET_COOKIE,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, Response};
+
+use super::key::AUTH_HEADERS;
+use crate::secret::Secret;
+
+/// The headers that go upstream: without the agent's key and this hop's own, and asking for an answer in plain bytes,
+/// as a compressed one could not be metered while it passes.
+pub(crate) fn for_upstream(headers: &HeaderMap) -> HeaderMap {
+    let named = named_by_connection(headers);
+    let mut kept = HeaderMap::with_capacity(headers.len() + 2);
+    for (name, value) in headers {
+        if is_hop(name, &named)
+            || AUTH_HEADERS.contains(name)
+            || *name == HOST
+            || *name == CONTENT_LENGTH
+            || *name == EXPECT
+        {
+            continue;
+        }
+        if *name == ACCEPT_ENCODING {
+            kept.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        } else {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept
+}
+
+/// The headers that go to the client: without the upstream hop's own, and without the account's credential, should a
+/// provider repeat it.
+pub(crate) fn for_client(headers: &HeaderMap, secret: &Secret) -> HeaderMap {
+    let named = named_by_connection(headers);
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if is_hop(name, &named) {
+            continue;
+        }
+        let clean = secret.struck_from(value.as_bytes()).and_then(|v| HeaderValue::from_bytes(&v).ok());
+        kept.append(name.clone(), clean.unwrap_or_else(|| value.clone()));
+    }
+    kept
+}
+
+/// A response of the same status and reason with `headers`, which [`for_client`] made.
+pub(crate) fn response<B>(upstream: &http::response::Parts, headers: HeaderMap, body: B) -> Response<B> {
+    let mut response = Response::new(body);
+    *response.status_mut() = upstream.status;
+    *response.headers_mut() = headers;
+    if let Some(reason) = upstream.extensions.get::<hyper::ext::ReasonPhrase>() {
+        response.extensions_mut().insert(reason.clone());
+    }
+    response
+}
+
+/// The headers that speak of limits, in order.
+pub(crate) fn limits(headers: &HeaderMap) -> Vec<(String, String)> {
+    const FAMILIES: [&str; 5] = ["anthropic-ratelimit-", "x-ratelimit-", "x-codex-", "retry-after", "ratelimit"];
+    let mut found = Vec::new();
+    for (name, value) in headers {
+        if FAMILIES.iter().any(|family| name.as_str().starts_with(family)) {
+            found.push((name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
+        }
+    }
+    found
+}
+
+/// An answer's headers as a JSON object for the ledger, without cookies.
+pub(crate) fn as_json(headers: &HeaderMap) -> String {
+    let mut object = serde_json::Map::new();
+    for name in headers.keys().filter(|name| **name != SET_COOKIE) {
+        let mut values = headers.get_all(name).iter().map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
+        let (first, more) = (values.next().unwrap_or_default(), values.collect::<Vec<_>>());
+        let value = if more.is_empty() { first.into() } else { [vec![first], more].concat().into() };
+        object.insert(name.as_str().to_owned(), value);
+    }
+    serde_json::Value::Object(object).to_string()
+}
+
+fn is_hop(name: &HeaderName, named: &[HeaderName]) -> bool {
+    const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+    const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+    const HOP: [HeaderName; 8] =
+        [CONNECTION, KEEP_ALIVE, PROXY_AUTHENTICATE, PROXY_CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+    HOP.contains(name) || named.contains(name)
+}
+
+/// The headers that `Connection` names as this hop's own.
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let values = headers.get_all(CONNECTION).iter().filter_map(|v| v.to_str().ok());
+    values.flat_map(|v| v.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
+}

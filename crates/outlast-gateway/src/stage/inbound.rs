@@ -1,0 +1,118 @@
+//! The one type that passes through the stages: a request as the agent sent it, taken apart but not changed.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, request};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use outlast_core::Timestamp;
+
+use super::facts::Facts;
+use super::{attempt, facts, headers, key};
+use crate::admission::{Ask, TurnKind};
+use crate::answer::OwnError;
+use crate::dialect::{self, Dialect, Endpoint};
+
+/// A request whose key, attempt and dialect are known.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) method: Method,
+    /// The path after the attempt's prefix.
+    pub(crate) path: String,
+    /// The query without a key in it; `None` when there was none.
+    pub(crate) query: Option<String>,
+    /// Ready to go upstream but for the account's credential.
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) facts: Facts,
+    turn_kind: TurnKind,
+    key: String,
+    attempt: Option<String>,
+    received_at: Timestamp,
+}
+
+/// Why a request got no further than its own reading.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    /// The gateway answers by itself, in this dialect.
+    Answer(OwnError, Dialect),
+    /// The client went away in the middle of its request.
+    Gone,
+}
+
+/// Where a request goes, told before its body is read.
+#[derive(Debug)]
+pub(crate) struct Routed {
+    endpoint: Endpoint,
+    path: String,
+    attempt: Option<String>,
+}
+
+impl Routed {
+    pub(crate) const fn endpoint(&self) -> Endpoint {
+        self.endpoint
+    }
+}
+
+/// Finds attempt and endpoint.
+pub(crate) fn route(parts: &request::Parts) -> Result<Routed, Unreadable> {
+    let split = attempt::split(parts.uri.path());
+    let path = if split.rest.is_empty() { "/" } else { split.rest };
+    let Some(endpoint) = dialect::endpoint(&parts.method, path, &parts.headers) else {
+        let message = format!("outlast: the gateway does not serve {} {path}", parts.method);
+        let error = OwnError::new(StatusCode::NOT_FOUND, "not_served", message);
+        return Err(Unreadable::Answer(error, dialect::guess(path, &parts.headers)));
+    };
+    Ok(Routed { endpoint, path: path.to_owned(), attempt: split.attempt.map(str::to_owned) })
+}
+
+/// Reads the whole request, at most `bytes_max` of body.
+pub(crate) async fn read(
+    parts: request::Parts,
+    body: Incoming,
+    routed: Routed,
+    bytes_max: usize,
+    received_at: Timestamp,
+) -> Result<Inbound, Unreadable> {
+    let Routed { endpoint, path, attempt } = routed;
+    let body = match Limited::new(body, bytes_max).collect().await {
+        Ok(whole) => whole.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("outlast: the request is longer than {bytes_max} bytes");
+            let error = OwnError::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_long", message);
+            return Err(Unreadable::Answer(error, endpoint.dialect));
+        }
+        Err(_) => return Err(Unreadable::Gone),
+    };
+    let facts = facts::read(endpoint, &path, &body);
+    let query = parts.uri.query();
+    Ok(Inbound {
+        turn_kind: facts::turn_kind(endpoint, &parts.headers, &facts),
+        key: key::presented(&parts.headers, query).unwrap_or_default(),
+        headers: headers::for_upstream(&parts.headers),
+        query: query.map(key::query_without_key).filter(|q| !q.is_empty() || query == Some("")),
+        method: parts.method,
+        endpoint,
+        path,
+        body,
+        facts,
+        attempt,
+        received_at,
+    })
+}
+
+impl Inbound {
+    /// What is asked of `Admission`, for the first time or after a refusal.
+    pub(crate) fn ask(&self, again_after: Option<String>) -> Ask {
+        Ask {
+            path_attempt: self.attempt.clone(),
+            key: self.key.clone(),
+            dialect: self.endpoint.dialect,
+            model: self.facts.model.clone(),
+            request_bytes: self.body.len() as u64,
+            turn_kind: self.turn_kind,
+            received_at: self.received_at,
+            again_after,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Stages "meter" and "settle" of an answer under way: the provider's bytes to the client, kept and read as they pass.
+//!
+//! Bytes are never re-framed or held back; frames that are there at the same moment go out in one write. A client that
+//! leaves does not end a paid answer: it is read to its end without it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use outlast_journal::Outcome;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep};
+use tokio_util::task::TaskTracker;
+
+use super::settle::Exchange;
+use crate::meter::Meter;
+
+/// Most bytes gathered into one write.
+const BATCH_BYTES_MAX: usize = 64 << 10;
+
+/// The answer broke off upstream; the client's connection is broken off too, as its own provider's would have been.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer broke off upstream")]
+pub(crate) struct Broken;
+
+/// The body of a response that a provider is still sending.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    /// Taken when the answer has ended, one way or another.
+    flow: Option<Box<Flow>>,
+    tasks: TaskTracker,
+}
+
+impl Relay {
+    /// Relays `body`; an answer that stays silent for `idle_max` counts as broken.
+    pub(crate) fn new(
+        body: Incoming,
+        exchange: Exchange,
+        meter: Meter,
+        idle_max: Duration,
+        tasks: TaskTracker,
+    ) -> Self {
+        let idle = Box::pin(tokio::time::sleep(idle_max));
+        let end = body.is_end_stream().then_some(End::Whole);
+        let flow = Flow {
+            body,
+            end,
+            batch: Batch::default(),
+            yielded: false,
+            exchange,
+            meter,
+            idle,
+            idle_max,
+            waiting: false,
+        };
+        Self { flow: Some(Box::new(flow)), tasks }
+    }
+
+    /// Settles off the path of the last bytes.
+    fn conclude(&mut self) {
+        if let Some(flow) = self.flow.take() {
+            self.spawn(async move { flow.finish(false) });
+        }
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // Without a runtime the process is ending: dropped, the exchange settles as what it had come to.
+        if Handle::try_current().is_ok() {
+            self.tasks.spawn(work);
+        }
+    }
+}
+
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let relay = self.get_mut();
+        let Some(flow) = &mut relay.flow else {
+            return Poll::Ready(None);
+        };
+        let next = ready!(flow.poll_next(context));
+        // A break is told only after the bytes before it.
+        let over = flow.end == Some(End::Whole) || next.is_none();
+        let broken = next.is_none() && flow.end == Some(End::Broken);
+        if over {
+            relay.conclude();
+        }
+        Poll::Ready(match next {
+            Some(bytes) => Some(Ok(Frame::data(bytes))),
+            None if broken => Some(Err(Broken)),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.flow.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.flow.as_ref().map_or(SizeHint::with_exact(0), |flow| flow.body.size_hint())
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(flow) = self.flow.take() {
+            self.spawn(flow.drain());
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    body: Incoming,
+    end: Option<End>,
+    batch: Batch,
+    /// The batch has waited one round of the scheduler for more frames.
+    yielded: bool,
+    exchange: Exchange,
+    meter: Meter,
+    idle: Pin<Box<Sleep>>,
+    idle_max: Duration,
+    /// `idle` runs.
+    waiting: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Whole,
+    Broken,
+}
+
+impl Flow {
+    /// The next bytes to pass on, kept and metered; `None` at the end, whichever it is.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        while self.end.is_none() && self.batch.len() < BATCH_BYTES_MAX {
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.batch.push(data);
+                    }
+                    (self.yielded, self.waiting) = (false, false);
+                    if self.body.is_end_stream() {
+                        self.end = Some(End::Whole);
+                    }
+                }
+                Poll::Ready(Some(Err(_))) => self.end = Some(End::Broken),
+                Poll::Ready(None) => self.end = Some(End::Whole),
+                Poll::Pending if self.batch.is_empty() => {
+                    ready!(self.poll_silence(context));
+                    self.end = Some(End::Broken);
+                }
+                Poll::Pending if !self.yielded => {
+                    // The connection's own task hands over one frame at a time: letting it run once more fetches what
+                    // it has already read, and saves a write for each of those frames.
+                    self.yielded = true;
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Pending => break,
+            }
+        }
+        self.yielded = false;
+        let Some(bytes) = self.batch.take() else {
+            return Poll::Ready(None);
+        };
+        self.exchange.pass(&bytes);
+        self.meter.feed(&bytes);
+        Poll::Ready(Some(bytes))
+    }
+
+    /// Ready when the provider has been silent for too long.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !std::mem::replace(&mut self.waiting, true) {
+            self.idle.as_mut().reset(Instant::now() + self.idle_max);
+        }
+        self.idle.as_mut().poll(context)
+    }
+
+    /// Reads the answer to its end without a client.
+    async fn drain(mut self: Box<Self>) {
+        // Some clients close as soon as they have read the dialect's own end: those did not leave early.
+        let left_early = !self.meter.ended();
+        while std::future::poll_fn(|context| self.poll_next(context)).await.is_some() {}
+        self.finish(left_early);
+    }
+
+    fn finish(self: Box<Self>, client_left: bool) {
+        let Self { exchange, meter, end, .. } = *self;
+        let is_stream = meter.is_stream();
+        let reading = meter.finish();
+        let success = exchange.status().is_some_and(|s| (200..300).contains(&s));
+        let whole = end == Some(End::Whole) && reading.error.is_none() && (reading.ended || !is_stream);
+        let outcome = match (success, whole, client_left) {
+            (false, ..) => Outcome::Refused,
+            (true, false, _) => Outcome::Cut,
+            (true, true, true) => Outcome::ClientGone,
+            (true, true, false) => Outcome::Complete,
+        };
+        exchange.finish(outcome, reading);
+    }
+}
+
+/// Frames gathered for one write.
+#[derive(Debug, Default)]
+struct Batch {
+    first: Option<Bytes>,
+    /// Everything, once there is a second frame.
+    joined: BytesMut,
+}
+
+impl Batch {
+    fn len(&self) -> usize {
+        self.joined.len() + self.first.as_ref().map_or(0, Bytes::len)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&mut self, data: Bytes) {
+        if self.is_empty() {
+            self.first = Some(data);
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.joined.reserve(BATCH_BYTES_MAX.min(8 * (first.len() + data.len())));
+            self.joined.extend_from_slice(&first);
+        }
+        self.joined.extend_from_slice(&data);
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        if self.is_empty() {
+            return None;
+        }
+        Some(self.first.take().unwrap_or_else(|| self.joined.split().freeze()))
+    }
+}

@@ -1,0 +1,92 @@
+//! Refusals that an agent never sees, and what becomes of those it must see.
+
+use std::time::{Duration, Instant};
+
+use outlast_gateway::{Provider as Kind, RefusalKind, Ruling, Timeouts};
+use outlast_journal::Outcome;
+
+use crate::support::{AGENT_KEY, CANARY, Provider, Reply, World, upstream};
+
+#[tokio::test]
+async fn a01_a_refusal_with_a_stated_time_is_held_and_answered_once_with_the_later_answer() {
+    let replies = vec![
+        Reply::whole(
+            "429 Too Many Requests\r\nretry-after: 1\r\nx-ratelimit-remaining-requests: 0",
+            "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}",
+        ),
+        Reply::json("{\"id\":\"later\",\"usage\":{\"input_tokens\":1,\"output_tokens\":2}}"),
+    ];
+    let mut world = World::new(Kind::Anthropic, replies).await;
+    world.admission.rule(Ruling::Again);
+    let begun = Instant::now();
+    let answer = world.post("/v1/messages", "{\"model\":\"m\"}").await;
+    assert_eq!((answer.status, answer.json()["id"].as_str()), (200, Some("later")));
+    assert!(begun.elapsed() >= Duration::from_secs(1), "asked again before the stated time");
+    assert_eq!(world.provider.seen().len(), 2);
+    assert_eq!(world.provider.seen()[0].body, world.provider.seen()[1].body);
+
+    let refusal = world.admission.refusals.lock().unwrap()[0].clone();
+    assert_eq!((refusal.exchange_id.as_str(), refusal.status, refusal.kind), ("x1", Some(429), RefusalKind::Limit));
+    assert_eq!(refusal.retry_at.unwrap().since(refusal.at), Duration::from_secs(1));
+    assert_eq!(refusal.limits.len(), 2);
+    assert!(refusal.excerpt.contains("rate_limit_error"));
+    let asks = world.admission.asks.lock().unwrap().clone();
+    assert_eq!(asks.iter().map(|a| a.again_after.as_deref()).collect::<Vec<_>>(), [None, Some("x1")]);
+    assert_eq!(asks[0].received_at, asks[1].received_at);
+    let outcomes = [world.settled().await, world.settled().await].map(|s| (s.exchange_id, s.outcome));
+    assert_eq!(outcomes, [("x1".to_owned(), Outcome::Refused), ("x2".to_owned(), Outcome::Complete)]);
+    let rows = world.rows().await;
+    assert_eq!(
+        rows.iter().map(|r| (r.status, r.usage.output)).collect::<Vec<_>>(),
+        [(Some(429), None), (Some(200), Some(2))]
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_a_hold_costs_nothing_more() {
+    let world = World::new(Kind::Anthropic, vec![Reply::whole("429 Wait\r\nretry-after: 300", "{}")]).await;
+    world.admission.rule(Ruling::Again);
+    let mut client = world.client().await;
+    client.send(&format!("POST /v1/messages\r\nx-api-key: {AGENT_KEY}"), b"{}").await;
+    world.admission.waits.notified().await;
+    drop(client);
+    assert_eq!(world.settled().await.outcome, Outcome::Refused);
+    assert_eq!(world.provider.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_be_reached_is_a_refusal_without_a_status() {
+    let provider = Provider::start(vec![Reply::default().cut(), Reply::json("{}")]).await;
+    let account = upstream(Kind::Anthropic, &provider.base_url());
+    let world = World::around(provider, account, |b| b).await;
+    world.admission.rule(Ruling::Again);
+    assert_eq!(world.post("/v1/messages", "{}").await.status, 200, "asked again after the line broke");
+    let refusal = world.admission.refusals.lock().unwrap().pop().unwrap();
+    assert_eq!((refusal.status, refusal.kind, refusal.retry_at), (None, RefusalKind::Network, None));
+    assert_eq!(world.settled().await.outcome, Outcome::Error);
+
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let account = upstream(Kind::OpenAi, &format!("http://{closed}"));
+    let world = World::around(Provider::start(vec![]).await, account, |b| b).await;
+    let answer = world.send(&format!("POST /v1/chat/completions\r\nauthorization: Bearer {AGENT_KEY}"), b"{}").await;
+    assert_eq!((answer.status, answer.header("x-outlast-error")), (502, Some("upstream_unreachable")));
+    assert_eq!(answer.json()["error"]["type"], "server_error");
+    assert!(!answer.text().contains(CANARY));
+}
+
+#[tokio::test]
+async fn a_silent_provider_is_a_broken_one() {
+    let gate = std::sync::Arc::new(tokio::sync::Notify::new());
+    let replies = vec![
+        Reply::sse_open().bytes(crate::support::chunked("data: {}\n\n")).gate(&gate),
+        Reply::default().gate(&gate),
+    ];
+    let timeouts =
+        Timeouts { idle: Duration::from_millis(200), head: Duration::from_millis(200), ..Timeouts::default() };
+    let world = World::with(Kind::Anthropic, replies, |b| b.timeouts(timeouts)).await;
+    let answer = world.post("/v1/messages", "{}").await;
+    assert_eq!((answer.status, answer.whole, answer.text()), (200, false, "data: {}\n\n"));
+    assert_eq!(world.settled().await.outcome, Outcome::Cut);
+    let answer = world.post("/v1/messages", "{}").await;
+    assert_eq!(answer.header("x-outlast-error"), Some("upstream_unreachable"));
+}

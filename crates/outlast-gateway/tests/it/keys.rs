@@ -1,0 +1,108 @@
+//! Keys: who may ask, and what those hear who may not.
+
+use outlast_core::AccountId;
+use outlast_gateway::{Credentials, Provider as Kind, Secret, Shape, Source, Upstream};
+
+use crate::support::{AGENT_KEY, AgentKey, Provider, Reply, World};
+
+#[tokio::test]
+async fn a_wrong_or_void_key_is_answered_in_the_dialects_shape_and_nothing_is_sent() {
+    for (kind, target, header, pointer, expected) in [
+        (Kind::Anthropic, "POST /t/r1/tidy.2/v1/messages", "x-api-key: ", "/error/type", "authentication_error"),
+        (Kind::OpenAi, "POST /v1/responses", "authorization: Bearer ", "/error/type", "invalid_request_error"),
+        (Kind::OpenAi, "POST /v1/chat/completions", "authorization: Bearer ", "/error/type", "invalid_request_error"),
+        (Kind::Gemini, "POST /v1beta/models/m:generateContent", "x-goog-api-key: ", "/error/status", "UNAUTHENTICATED"),
+    ] {
+        let world = World::new(kind, vec![Reply::json("{}")]).await;
+        world.admission.set_key("void", AgentKey::Revoked);
+        for (key, code) in [("wrong", "unknown_key"), ("void", "revoked_key")] {
+            let answer = world.send(&format!("{target}\r\n{header}{key}"), b"{}").await;
+            assert_eq!((answer.status, answer.header("x-outlast-error")), (401, Some(code)), "{target}");
+            assert_eq!(answer.json().pointer(pointer).unwrap(), expected);
+        }
+        let without = world.send(target, b"{}").await;
+        assert_eq!(without.header("x-outlast-error"), Some("unknown_key"));
+        assert!(world.provider.seen().is_empty());
+        assert!(world.admission.is_quiet().await, "what was not granted is not settled");
+    }
+}
+
+#[tokio::test]
+async fn a_gemini_key_in_the_query_does_not_go_upstream() {
+    let world = World::new(Kind::Gemini, vec![Reply::json("{}")]).await;
+    let answer = world.send(&format!("POST /v1beta/models/m:generateContent?key={AGENT_KEY}&alt=json"), b"{}").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(world.provider.only().line(), "POST /v1beta/models/m:generateContent?alt=json");
+}
+
+#[tokio::test]
+async fn a_spent_budget_and_an_unknown_path_are_said_so() {
+    let world = World::new(Kind::Anthropic, vec![]).await;
+    world.admission.set_key("poor", AgentKey::OverBudget);
+    let answer = world.send("POST /v1/messages\r\nx-api-key: poor", b"{}").await;
+    assert_eq!((answer.status, answer.header("x-outlast-error")), (402, Some("budget")));
+    assert_eq!(answer.json()["error"]["message"], "outlast: the task's budget is spent");
+    let answer = world.send(&format!("POST /v1/files\r\nx-api-key: {AGENT_KEY}"), b"{}").await;
+    assert_eq!((answer.status, answer.header("x-outlast-error")), (404, Some("not_served")));
+}
+
+#[tokio::test]
+async fn an_account_that_does_not_fit_is_refused_and_settled() {
+    let world = World::new(Kind::Gemini, vec![]).await;
+    let answer = world.post("/v1/messages", "{}").await;
+    assert_eq!((answer.status, answer.header("x-outlast-error")), (502, Some("account_unusable")));
+    assert_eq!(world.settled().await.exchange_id, "x1");
+    *world.admission.account.lock().unwrap() = AccountId::from("no-such");
+    assert_eq!(world.post("/v1/messages", "{}").await.header("x-outlast-error"), Some("account_unusable"));
+    assert_eq!(world.settled().await.exchange_id, "x2");
+}
+
+#[tokio::test]
+async fn an_overlong_request_is_refused_before_it_is_asked_for() {
+    let world = World::with(Kind::Anthropic, vec![], |b| b.request_bytes_max(100)).await;
+    let answer = world.post("/v1/messages", &"x".repeat(101)).await;
+    assert_eq!((answer.status, answer.header("x-outlast-error")), (413, Some("request_too_long")));
+    assert_eq!(answer.json()["error"]["type"], "request_too_large");
+    assert!(world.admission.asks.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn logins_go_upstream_in_their_own_shape() {
+    let codex = r#"{"tokens":{"access_token":"codex-token","account_id":"acc-7"}}"#;
+    for (kind, shape, text, target, authorization, account_id) in [
+        (Kind::Anthropic, Shape::ClaudeOauth, "claude-token", "POST /v1/messages", "Bearer claude-token", None),
+        (Kind::OpenAi, Shape::CodexLogin, codex, "POST /v1/responses", "Bearer codex-token", Some("acc-7")),
+    ] {
+        let provider = Provider::start(vec![Reply::json("{}")]).await;
+        let credentials = Credentials::new(shape, Source::Text(Secret::new(text)));
+        let account = Upstream::new(AccountId::from("acc"), kind, &provider.base_url(), credentials).unwrap();
+        let world = World::around(provider, account, |b| b).await;
+        let head = format!(
+            "{target}\r\nauthorization: Bearer {AGENT_KEY}\r\nchatgpt-account-id: made-up\r\nanthropic-beta: oauth-2025-04-20"
+        );
+        assert_eq!(world.send(&head, b"{}").await.status, 200);
+        let seen = world.provider.only();
+        assert_eq!(seen.all("authorization"), [authorization]);
+        assert_eq!(seen.header("chatgpt-account-id").as_deref(), account_id);
+        assert_eq!((seen.header("x-api-key"), seen.all("anthropic-beta")), (None, vec!["oauth-2025-04-20".to_owned()]));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_credential_is_fetched_anew_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    std::fs::write(&path, "old").unwrap();
+    let refused = || Reply::whole("401 Unauthorized", "{}");
+    let provider = Provider::start(vec![Reply::json("{}"), refused(), Reply::json("{}"), refused()]).await;
+    let credentials = Credentials::new(Shape::Key, Source::File(path.clone()));
+    let account = Upstream::new(AccountId::from("acc"), Kind::Anthropic, &provider.base_url(), credentials).unwrap();
+    let world = World::around(provider, account, |b| b).await;
+    assert_eq!(world.post("/v1/messages", "{}").await.status, 200);
+    std::fs::write(&path, "new").unwrap();
+    assert_eq!(world.post("/v1/messages", "{}").await.status, 200, "the new key was read");
+    assert_eq!(world.post("/v1/messages", "{}").await.status, 401, "the same key is not tried twice");
+    let keys: Vec<_> = world.provider.seen().iter().map(|s| s.header("x-api-key").unwrap()).collect();
+    assert_eq!(keys, ["old", "old", "new", "new"]);
+    assert_eq!(world.admission.refusals.lock().unwrap().len(), 1);
+}
