@@ -29,8 +29,22 @@ pub struct Diagnostic {
     pub why: Vec<String>,
     /// What to do: commands that can be pasted, or one sentence.
     pub fix: Vec<String>,
+    /// What it is about: ids of runs, tasks, attempts and accounts.
+    #[serde(default)]
+    pub related: Vec<String>,
     /// What the process's exit code says.
     pub exit: ExitCode,
+}
+
+/// A command that failed, as `--json` says it: `outlast/error/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// `outlast/error/v1`.
+    pub schema: String,
+    /// What went wrong.
+    pub error: Diagnostic,
+    /// The number the process ends with.
+    pub exit_code: u8,
 }
 
 impl Diagnostic {
@@ -42,6 +56,7 @@ impl Diagnostic {
             what: what.into(),
             why: Vec::new(),
             fix: Vec::new(),
+            related: Vec::new(),
             exit,
         }
     }
@@ -51,6 +66,18 @@ impl Diagnostic {
     pub fn because(mut self, why: impl Into<String>) -> Self {
         self.why.push(why.into());
         self
+    }
+
+    /// Names something it is about.
+    #[must_use]
+    pub fn about(mut self, id: impl Into<String>) -> Self {
+        self.related.push(id.into());
+        self
+    }
+
+    /// The object that `--json` prints.
+    pub fn into_failure(self) -> Failure {
+        Failure { schema: crate::schema("error"), exit_code: self.exit.number(), error: self }
     }
 
     /// Adds advice.

@@ -39,7 +39,7 @@ pub enum ExitCode {
 }
 
 /// Of several that apply, the first of these is the one that is told.
-const PRECEDENCE: [ExitCode; 9] = [
+const PRECEDENCE: [ExitCode; 10] = [
     ExitCode::Defect,
     ExitCode::Journal,
     ExitCode::Repository,
@@ -49,6 +49,7 @@ const PRECEDENCE: [ExitCode; 9] = [
     ExitCode::Budget,
     ExitCode::Conflict,
     ExitCode::TasksFailed,
+    ExitCode::Waiting,
 ];
 
 impl ExitCode {
@@ -75,34 +76,54 @@ impl ExitCode {
 
     /// The one of several that is told.
     pub fn worst(codes: impl IntoIterator<Item = Self>) -> Self {
-        let rank = |code: Self| {
-            PRECEDENCE
-                .iter()
-                .position(|&known| known == code)
-                .unwrap_or(PRECEDENCE.len())
-        };
-        codes
-            .into_iter()
-            .filter(|&code| code != Self::Ok)
-            .min_by_key(|&code| rank(code))
-            .unwrap_or(Self::Ok)
+        let rank = |code: Self| PRECEDENCE.iter().position(|&known| known == code).unwrap_or(PRECEDENCE.len());
+        codes.into_iter().filter(|&code| code != Self::Ok).min_by_key(|&code| rank(code)).unwrap_or(Self::Ok)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::ExitCode::{
-        Conflict, Defect, Host, Journal, Ok, Plan, Provider, Repository, TasksFailed, Waiting,
+        Budget, Conflict, Defect, Host, Interrupted, Journal, NotFound, Ok, Plan, Provider, Repository, TasksFailed,
+        Terminated, Usage, Waiting,
     };
     use super::*;
 
     #[test]
+    fn numbers_are_the_contracts() {
+        let numbers = [
+            (Ok, 0),
+            (Defect, 1),
+            (Usage, 2),
+            (Plan, 3),
+            (Repository, 4),
+            (TasksFailed, 5),
+            (Waiting, 6),
+            (Budget, 7),
+            (Conflict, 8),
+            (NotFound, 9),
+            (Journal, 10),
+            (Provider, 11),
+            (Host, 12),
+            (Interrupted, 130),
+            (Terminated, 143),
+        ];
+        for (code, number) in numbers {
+            assert_eq!(code.number(), number);
+        }
+    }
+
+    #[test]
     fn of_several_codes_the_contract_names_the_one() {
+        let order = [Defect, Journal, Repository, Plan, Host, Provider, Budget, Conflict, TasksFailed, Waiting];
+        for (i, &first) in order.iter().enumerate() {
+            for &other in &order[i..] {
+                assert_eq!(ExitCode::worst([Ok, other, first]), first);
+                assert_eq!(ExitCode::worst([first, other, Ok]), first);
+            }
+        }
         assert_eq!(ExitCode::worst([]), Ok);
-        assert_eq!(ExitCode::worst([Ok, Waiting, TasksFailed]), TasksFailed);
-        assert_eq!(ExitCode::worst([TasksFailed, Conflict]), Conflict);
-        assert_eq!(ExitCode::worst([Conflict, Provider, Host, Plan]), Plan);
-        assert_eq!(ExitCode::worst([Repository, Journal]), Journal);
-        assert_eq!(ExitCode::worst([Journal, Defect]), Defect);
+        assert_eq!(ExitCode::worst([Ok, Ok]), Ok);
+        assert_eq!(ExitCode::worst([NotFound]), NotFound);
     }
 }

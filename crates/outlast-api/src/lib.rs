@@ -4,16 +4,18 @@
 //! never zero.
 
 pub mod acts;
+pub mod check;
 pub mod diagnostic;
 pub mod exit;
 pub mod status;
 pub mod time;
 
 pub use acts::{Act, Acted, ActedTask, Check, Clean, CleanItem, Diff, Doctor, FileChange, LogLine};
-pub use diagnostic::{Diagnostic, Severity};
+pub use check::{CheckView, EdgeView, EstimateView, FindingView};
+pub use diagnostic::{Diagnostic, Failure, Severity};
 pub use exit::ExitCode;
 pub use status::{
-    AccountView, BudgetView, EngineView, RunLine, Runs, Status, TaskView, TokensView, WindowView,
+    AccountView, BudgetView, EngineView, RunLine, Runs, Status, TaskView, TokensView, WindowView, group_of,
 };
 pub use time::rfc3339;
 

@@ -158,18 +158,25 @@ pub const GROUPS: [(&str, &[&str]); 5] = [
     ("finished", &["landed", "failed", "blocked", "discarded"]),
 ];
 
+/// The group of a task's state; `None` for a word that is no state.
+pub fn group_of(state: &str) -> Option<&'static str> {
+    GROUPS.iter().find(|(_, states)| states.contains(&state)).map(|(group, _)| *group)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::GROUPS;
+    use super::{GROUPS, group_of};
 
     #[test]
     fn every_state_of_the_contract_is_in_one_group() {
-        let mut states: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, states)| states.iter().copied())
-            .collect();
+        let mut states: Vec<&str> = GROUPS.iter().flat_map(|(_, states)| states.iter().copied()).collect();
         states.sort_unstable();
-        let contract = "asking blocked discarded done failed held landed landing parked pending ready running stale verifying";
+        let contract =
+            "asking blocked discarded done failed held landed landing parked pending ready running stale verifying";
         assert_eq!(states.join(" "), contract);
+        assert_eq!(
+            (group_of("held"), group_of("asking"), group_of("holding")),
+            (Some("waiting"), Some("needs you"), None)
+        );
     }
 }

@@ -6,10 +6,7 @@ use outlast_core::Timestamp;
 pub fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(
         |_| jiff::Timestamp::MAX.to_string(),
-        |at| {
-            jiff::Timestamp::from_second(at.as_second())
-                .map_or_else(|_| at.to_string(), |at| at.to_string())
-        },
+        |at| jiff::Timestamp::from_second(at.as_second()).map_or_else(|_| at.to_string(), |at| at.to_string()),
     )
 }
 
@@ -19,10 +16,7 @@ mod tests {
 
     #[test]
     fn a_time_is_told_in_utc_to_the_second() {
-        assert_eq!(
-            rfc3339(Timestamp::from_millis(1_796_000_000_123)),
-            "2026-11-30T00:53:20Z"
-        );
+        assert_eq!(rfc3339(Timestamp::from_millis(1_796_000_000_123)), "2026-11-30T00:53:20Z");
         assert!(!rfc3339(Timestamp::from_millis(i64::MAX)).is_empty());
     }
 }

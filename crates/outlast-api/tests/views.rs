@@ -1,0 +1,228 @@
+//! Every view as scripts see it: a name that changes here breaks somebody's script.
+
+use std::collections::BTreeMap;
+
+use outlast_api::{
+    AccountView, Act, Acted, ActedTask, BudgetView, Check, CheckView, Clean, CleanItem, Diagnostic, Diff, Doctor,
+    EdgeView, EngineView, ExitCode, FileChange, FindingView, LogLine, RunLine, Runs, Severity, Status, TaskView,
+    TokensView, WindowView, schema,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const AT: &str = "2026-11-29T14:00:00Z";
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+/// Reads a view back from its own JSON: faces use the same types.
+#[expect(clippy::unwrap_used, reason = "only tests call it")]
+fn round<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(view: T) -> T {
+    let json = serde_json::to_string(&view).unwrap();
+    assert_eq!(serde_json::from_str::<T>(&json).unwrap(), view);
+    view
+}
+
+#[test]
+fn status_knows_what_it_does_not_know() {
+    let known = TaskView {
+        id: text("文档.B"),
+        state: text("parked"),
+        cause: Some(text("window_quota")),
+        detail: Some(text("the 5 h window of `max` is used up")),
+        reset_at: Some(text(AT)),
+        attempts: 2,
+        turns: 14,
+        resumed_by: Some(text("session")),
+        tokens: TokensView {
+            input: Some(1),
+            cache_write: Some(2),
+            cache_read: Some(3),
+            output: Some(4),
+            spent_again: Some(0),
+        },
+        usd: Some(0.25),
+        workspace: Some(text("/state/workspaces/r/t")),
+        branch: Some(text("outlast/t")),
+        checkpoint: Some(text("c0ffee")),
+        verify: Some(text("passed")),
+        landed: None,
+    };
+    let unknown = TaskView {
+        id: text("b"),
+        state: text("pending"),
+        cause: None,
+        detail: None,
+        reset_at: None,
+        attempts: 0,
+        turns: 0,
+        resumed_by: None,
+        tokens: TokensView::default(),
+        usd: None,
+        workspace: None,
+        branch: None,
+        checkpoint: None,
+        verify: None,
+        landed: None,
+    };
+    let windows = vec![
+        WindowView {
+            kind: Some(text("window_quota")),
+            used: Some(9),
+            limit: Some(10),
+            reset_at: Some(text(AT)),
+            state: text("closed"),
+        },
+        WindowView { kind: None, used: None, limit: None, reset_at: None, state: text("open") },
+    ];
+    insta::assert_json_snapshot!(round(Status {
+        schema: schema("status"),
+        run: text("migrate-7f3a"),
+        state: text("parked"),
+        engine: Some(EngineView { pid: 42 }),
+        started_at: text(AT),
+        base: text("abc"),
+        target: text("outlast/migrate-7f3a"),
+        counts: BTreeMap::from([(text("parked"), 1), (text("pending"), 1)]),
+        tasks: vec![known, unknown],
+        accounts: vec![AccountView { name: text("max"), windows }],
+        budget: BudgetView { usd_used: None, usd_limit: Some(40.0), tokens_used: 10, tokens_limit: None },
+    }));
+}
+
+#[test]
+fn runs_are_one_line_each() {
+    let line = RunLine {
+        run: text("migrate-7f3a"),
+        repository: None,
+        state: text("running"),
+        started_at: text(AT),
+        counts: BTreeMap::from([(text("landed"), 3)]),
+    };
+    insta::assert_json_snapshot!(round(Runs { schema: schema("runs"), runs: vec![line] }));
+}
+
+#[test]
+fn check_shows_findings_edges_and_waves() {
+    let placed = FindingView {
+        code: text("plan/unknown-need"),
+        severity: Severity::Error,
+        task: Some(text("b")),
+        file: Some(text("outlast.toml")),
+        line: Some(3),
+        column: Some(10),
+        message: text("task `b` needs `x`, which no task is"),
+        why: text("The task would wait for ever."),
+        fix: Some(text("did you mean `a`?")),
+    };
+    let bare = FindingView {
+        severity: Severity::Hint,
+        task: None,
+        file: None,
+        line: None,
+        column: None,
+        fix: None,
+        ..placed.clone()
+    };
+    insta::assert_json_snapshot!(round(CheckView {
+        schema: schema("check"),
+        plan: text("migrate"),
+        runnable: false,
+        approval: None,
+        findings: vec![placed, bare],
+        edges: vec![EdgeView {
+            from: text("a"),
+            to: text("b"),
+            reason: text("scope"),
+            detail: Some(text("src/** meets src/x"))
+        }],
+        waves: vec![vec![text("a")], vec![text("b")]],
+        critical_path: vec![text("a"), text("b")],
+        estimate: None,
+    }));
+}
+
+#[test]
+fn acts_are_told_task_by_task() {
+    insta::assert_json_snapshot!(
+        "acts_asked_for",
+        [
+            round(Act::Pause { run: text("r") }),
+            round(Act::Resume { run: text("r") }),
+            round(Act::Stop { run: text("r") }),
+            round(Act::Land { run: text("r"), tasks: vec![text("a")] }),
+            round(Act::Discard { run: text("r"), tasks: vec![] }),
+        ]
+    );
+    let landed =
+        ActedTask { id: text("a"), state: text("landed"), landed: Some(text("c0ffee")), refused: None, cause: None };
+    let refused = ActedTask {
+        id: text("b"),
+        state: text("done"),
+        landed: None,
+        refused: Some(text("main is checked out in /x: run `git merge --ff-only outlast/r` there")),
+        cause: Some(text("target_checked_out")),
+    };
+    insta::assert_json_snapshot!(
+        "act",
+        round(Acted { schema: schema("act"), run: text("r"), tasks: vec![landed, refused] })
+    );
+}
+
+#[test]
+fn log_lines_stand_alone() {
+    insta::assert_json_snapshot!(round(LogLine {
+        schema: schema("log"),
+        at: text(AT),
+        run: text("r"),
+        task: None,
+        event: text("run_started"),
+        data: serde_json::json!({ "base": "abc" }),
+    }));
+}
+
+#[test]
+fn a_diff_tells_what_is_outside_the_scope() {
+    let file = FileChange { path: text("文 档.md"), kind: text("added"), in_scope: false };
+    insta::assert_json_snapshot!(round(Diff {
+        schema: schema("diff"),
+        run: text("r"),
+        task: text("a"),
+        base: text("b0"),
+        commit: text("c0"),
+        files: vec![file],
+        patch: text("diff --git …"),
+    }));
+}
+
+#[test]
+fn doctor_and_clean_list_what_they_saw() {
+    let check = Check {
+        name: text("git"),
+        state: text("warning"),
+        detail: text("git 2.38"),
+        fix: Some(text("install git 2.39 or newer")),
+    };
+    insta::assert_json_snapshot!("doctor", round(Doctor { schema: schema("doctor"), checks: vec![check] }));
+    let item = CleanItem {
+        kind: text("workspace"),
+        run: text("r"),
+        task: text("a"),
+        path: text("/state/w"),
+        bytes: 1,
+        kept: Some(text("not landed")),
+    };
+    insta::assert_json_snapshot!("clean", round(Clean { schema: schema("clean"), removed: false, items: vec![item] }));
+}
+
+#[test]
+fn a_failure_says_what_why_and_what_to_do() {
+    let told = Diagnostic::error("repository/no-commit", ExitCode::Repository, "`/r` has no commit")
+        .because("HEAD points to refs/heads/main, which does not exist")
+        .fix("git commit --allow-empty -m start")
+        .about("migrate-7f3a");
+    insta::assert_json_snapshot!(round(told.into_failure()));
+    let older = r#"{"code":"c","severity":"error","what":"w","why":[],"fix":[],"exit":"plan"}"#;
+    assert_eq!(serde_json::from_str::<Diagnostic>(older).unwrap().related, Vec::<String>::new());
+}
