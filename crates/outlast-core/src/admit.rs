@@ -239,7 +239,7 @@ impl Core {
                 Ok(facts.into_iter().map(|fact| on_task(now, run.clone(), task.clone(), fact)).collect())
             }
             Command::Landing { run, task, news } => {
-                let fact = admit_landing(self.find(&run, &task)?, news)?;
+                let fact = self.admit_landing(&run, &task, news)?;
                 Ok(fact.map(|fact| on_task(now, run, task, fact)).into_iter().collect())
             }
             Command::Discarded { run, task } => {
@@ -300,22 +300,46 @@ impl Core {
         }
     }
 
-    /// Whether a need has landed, or is to land first.
+    /// Whether a need is on the target, or is to land first.
     fn lands_before(&self, run: &RunId, need: &TaskId) -> bool {
-        match self.runs.get(run).and_then(|run| run.task(need)).map(|task| &task.phase) {
-            Some(Phase::Done(finished)) => finished.wanted,
-            Some(Phase::Landing { .. } | Phase::Landed { .. }) | None => true,
-            Some(_) => false,
+        let Some(need) = self.runs.get(run).and_then(|run| run.task(need)) else {
+            return true;
+        };
+        match &need.phase {
+            Phase::Done(finished) => finished.wanted || need.is_on_target(),
+            Phase::Landing { .. } | Phase::Landed { .. } => true,
+            _ => false,
         }
+    }
+
+    fn admit_landing(&self, run: &RunId, task: &TaskId, news: LandingNews) -> Result<Option<Fact>, Rejection> {
+        let found = self.find(run, task)?;
+        match (news, &found.phase) {
+            // A late candidate must not overtake what is landing, nor land what nobody wants any more.
+            (LandingNews::Candidate { old, new }, Phase::Done(_)) if self.may_land_now(run, task) => {
+                Ok(Some(Fact::LandingStarted { old, new }))
+            }
+            (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => Ok(Some(Fact::Landed { commit })),
+            (LandingNews::Refused { cause, detail }, Phase::Landing { .. } | Phase::Done(_)) => {
+                Ok(Some(Fact::LandingRefused { cause, detail }))
+            }
+            (LandingNews::Landed(commit), Phase::Landed { commit: known, .. }) if commit == *known => Ok(None),
+            _ => Err(illegal(found, "land")),
+        }
+    }
+
+    fn may_land_now(&self, run: &RunId, task: &TaskId) -> bool {
+        self.runs.get(run).is_some_and(|run| {
+            run.mode != Mode::Paused && !run.is_landing() && run.index(task).is_some_and(|index| run.can_land(index))
+        })
     }
 
     fn admit_discard(&self, now: Timestamp, run: RunId, task: TaskId) -> Result<Vec<Record>, Rejection> {
         let found = self.find(&run, &task)?;
         match &found.phase {
             Phase::Discarding | Phase::Discarded => Ok(Vec::new()),
-            Phase::Landing { .. } | Phase::Landed { .. } => {
-                Err(illegal(found, "be discarded: its commit is on the target"))
-            }
+            Phase::Landing { .. } => Err(illegal(found, "be discarded while it lands")),
+            _ if found.is_on_target() => Err(illegal(found, "be discarded: its change is on the target")),
             Phase::Live(_) | Phase::Verifying { .. } => {
                 Err(illegal(found, "be discarded while it is worked on: pause it first"))
             }
@@ -382,16 +406,4 @@ fn admit_attempt(task: &Task, number: u32, epoch: Epoch, news: AttemptNews) -> R
         }
         AttemptNews::Checkpointed(_) | AttemptNews::Ended => None,
     })
-}
-
-fn admit_landing(task: &Task, news: LandingNews) -> Result<Option<Fact>, Rejection> {
-    match (news, &task.phase) {
-        (LandingNews::Candidate { old, new }, Phase::Done(_)) => Ok(Some(Fact::LandingStarted { old, new })),
-        (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => Ok(Some(Fact::Landed { commit })),
-        (LandingNews::Refused { cause, detail }, Phase::Landing { .. } | Phase::Done(_)) => {
-            Ok(Some(Fact::LandingRefused { cause, detail }))
-        }
-        (LandingNews::Landed(commit), Phase::Landed { commit: known, .. }) if commit == *known => Ok(None),
-        _ => Err(illegal(task, "land")),
-    }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Class, Remedy};
+use crate::give_up::{give_up, give_up_dependants};
 use crate::ids::{AccountId, Epoch, RunId, TaskId};
 use crate::record::{EndReason, Fact, LandingCause, Outcome, Record, Stream, Verdict};
 use crate::retry;
@@ -150,7 +151,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         Fact::SessionSeen { session, .. } => task.session = Some(session.clone()),
         Fact::Checkpointed { commit, .. } => task.checkpoint = Some(commit.clone()),
         Fact::Exchanged { main, usage, .. } => {
-            task.turns += u32::from(*main);
+            task.turns = task.turns.saturating_add(u32::from(*main));
             task.usage.add(usage);
         }
         _ => {}
@@ -165,8 +166,14 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             attempt.held = Some(Held { class: *class, since, until: *until });
         }
         Fact::Released { .. } => attempt.held = None,
-        Fact::AttemptExited { outcome, .. } => attempt.stage = Stage::Exited(outcome.clone()),
-        Fact::AttemptEnding { reason, .. } => attempt.stage = Stage::Ending(reason.clone()),
+        Fact::AttemptExited { outcome, .. } => {
+            attempt.stage = Stage::Exited(outcome.clone());
+            attempt.held = None;
+        }
+        Fact::AttemptEnding { reason, .. } => {
+            attempt.stage = Stage::Ending(reason.clone());
+            attempt.held = None;
+        }
         _ => {}
     }
 }
@@ -180,6 +187,7 @@ fn attempt_ended(run: &mut Run, index: Index, number: u32, at: Timestamp) {
     match reason.clone() {
         EndReason::Finished => run.set_phase(index, Phase::Verifying { number }),
         EndReason::Failed { class, why } => failed(run, index, class, why, at),
+        EndReason::Parked if task.stale => give_up(run, index, Phase::Stale),
         // A run may have been resumed while its attempts were still being parked.
         EndReason::Parked if run.mode == Mode::Running => run.set_phase(index, Phase::Ready),
         EndReason::Parked => run.set_phase(index, Phase::Parked),
@@ -194,7 +202,7 @@ fn verified(run: &mut Run, index: Index, verdict: &Verdict, at: Timestamp) {
     }
     match verdict {
         Verdict::Failed { class, why } => failed(run, index, *class, why.clone(), at),
-        Verdict::Passed { .. } if task.stale => run.set_phase(index, Phase::Stale),
+        Verdict::Passed { .. } if task.stale => give_up(run, index, Phase::Stale),
         Verdict::Passed { result } => {
             task.last_failure = None;
             run.results += 1;
@@ -230,28 +238,14 @@ fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp)
     }
     let again = class.remedy() != Remedy::Person
         && task.tries_used <= task.spec.retries
-        && task.free_retries <= retry::FREE_RETRIES_MAX
-        && !task.stale;
-    if again {
+        && task.free_retries <= retry::FREE_RETRIES_MAX;
+    if task.stale {
+        give_up(run, index, Phase::Stale);
+    } else if again {
         let until = at.plus(retry::delay(seed, task, class));
         run.set_phase(index, Phase::Waiting { until });
     } else {
-        run.set_phase(index, Phase::Failed);
-        block_dependants(run, index);
-    }
-}
-
-/// Blocks everything that waits for a result that will not come.
-fn block_dependants(run: &mut Run, index: Index) {
-    let by = run.tasks[index as usize].id.clone();
-    for dependant in run.dependants(index) {
-        if matches!(
-            run.tasks[dependant as usize].phase,
-            Phase::Pending | Phase::Ready | Phase::Waiting { .. } | Phase::Parked
-        ) {
-            run.set_phase(dependant, Phase::Blocked { by: by.clone() });
-            block_dependants(run, dependant);
-        }
+        give_up(run, index, Phase::Failed);
     }
 }
 
@@ -272,39 +266,19 @@ fn apply_landing(run: &mut Run, index: Index, fact: &Fact) {
             let refused = Some(Refused { cause: *cause, detail: detail.clone() });
             run.set_phase(index, Phase::Done(Finished { wanted, refused, ..finished }));
         }
-        (Fact::DiscardRequested, _) => run.set_phase(index, Phase::Discarding),
-        (Fact::Discarded, _) => {
-            run.set_phase(index, Phase::Discarded);
-            spoil_dependants(run, index);
+        (Fact::DiscardRequested, _) => {
+            run.set_phase(index, Phase::Discarding);
+            // At once, not when the archive is made: nothing may start from what is given up.
+            give_up_dependants(run, index);
         }
+        (Fact::Discarded, _) => run.set_phase(index, Phase::Discarded),
         _ => {}
-    }
-}
-
-/// Marks everything that was built on work that is discarded now.
-fn spoil_dependants(run: &mut Run, index: Index) {
-    let by = run.tasks[index as usize].id.clone();
-    for dependant in run.dependants(index) {
-        match run.tasks[dependant as usize].phase {
-            Phase::Pending | Phase::Ready | Phase::Waiting { .. } | Phase::Parked => {
-                run.set_phase(dependant, Phase::Blocked { by: by.clone() });
-                spoil_dependants(run, dependant);
-            }
-            Phase::Live(_) | Phase::Verifying { .. } | Phase::Landing { .. } => {
-                run.tasks[dependant as usize].stale = true;
-            }
-            Phase::Done(_) => {
-                run.set_phase(dependant, Phase::Stale);
-                spoil_dependants(run, dependant);
-            }
-            _ => {}
-        }
     }
 }
 
 /// The fence of the next attempt of a task.
 pub(crate) const fn next_epoch(attempts: u32) -> Epoch {
-    Epoch(attempts + 1)
+    Epoch(attempts.saturating_add(1))
 }
 
 /// A sum over all tasks of a run.

@@ -5,7 +5,7 @@
 use crate::core::{Core, next_epoch};
 use crate::glob;
 use crate::ids::{AccountId, TaskId};
-use crate::record::{EndReason, Fact, LandingCause, Record, RunEnd, Rung, Stream};
+use crate::record::{EndReason, Fact, Record, RunEnd, Rung, Stream};
 use crate::run::{Index, Mode, Run};
 use crate::task::{Phase, Stage, Task};
 use crate::time::Timestamp;
@@ -98,7 +98,7 @@ fn start(run: &Run, task: &Task, now: Timestamp) -> Record {
         (Some(session), _) => Rung::Session(session.clone()),
         (None, _) => Rung::HandOver,
     };
-    let fact = Fact::AttemptStarted { number: task.attempts + 1, epoch: next_epoch(task.attempts), rung };
+    let fact = Fact::AttemptStarted { number: task.attempts.saturating_add(1), epoch: next_epoch(task.attempts), rung };
     Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact }
 }
 
@@ -119,9 +119,7 @@ fn meet(a: &[String], b: &[String]) -> bool {
 fn verdict(run: &Run) -> RunEnd {
     let wanted = |task: &Task| match &task.phase {
         Phase::Landed { .. } => true,
-        Phase::Done(finished) => {
-            !run.spec.auto_land || finished.refused.as_ref().is_some_and(|r| r.cause == LandingCause::Empty)
-        }
+        Phase::Done(_) => !run.spec.auto_land || task.is_on_target(),
         _ => false,
     };
     let good = run.tasks.iter().filter(|task| wanted(task)).count();

@@ -22,6 +22,14 @@ pub trait Store {
     /// # Errors
     /// Where they are not durable: the caller must take nothing in.
     fn append(&mut self, records: &[(u64, Record)]) -> Result<(), Self::Error>;
+
+    /// Takes note of the state at the end of a turn, as for a snapshot of it.
+    ///
+    /// # Errors
+    /// Where what it keeps cannot be kept.
+    fn turn_ended(&mut self, _core: &Core) -> Result<(), Self::Error> {
+        Ok(())
+    }
 }
 
 /// What acts on the world.
@@ -104,6 +112,7 @@ impl<S: Store, E: Effects> Driver<S, E> {
             batch.extend(&self.core, records);
             self.commit(&mut batch)?;
         }
+        self.store.turn_ended(&self.core)?;
         self.reconcile();
         Ok(answers)
     }
@@ -116,9 +125,8 @@ impl<S: Store, E: Effects> Driver<S, E> {
             None => !batch.records.is_empty(),
         };
         // An exchange is true whatever else is, as long as its task is known.
-        let is_true = |core: &Core| {
-            matches!(command, Command::Exchanged { .. }) && core.admit(now, command.clone()).is_ok()
-        };
+        let is_true =
+            |core: &Core| matches!(command, Command::Exchanged { .. }) && core.admit(now, command.clone()).is_ok();
         if reads_the_batch && !is_true(&self.core) {
             self.commit(batch)?;
         }

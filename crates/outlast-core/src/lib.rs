@@ -10,6 +10,7 @@ mod decide;
 pub mod desired;
 pub mod driver;
 pub mod explain;
+mod give_up;
 pub mod glob;
 pub mod hash;
 pub mod ids;

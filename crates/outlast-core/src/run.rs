@@ -99,8 +99,11 @@ impl Run {
         self.dependants.get(&self.tasks[index as usize].id).cloned().unwrap_or_default()
     }
 
-    /// Adds a task.
+    /// Adds a task. An id that is known stays what it was.
     pub(crate) fn add(&mut self, id: TaskId, spec: TaskSpec) {
+        if self.by_id.contains_key(&id) {
+            return;
+        }
         let index = Index::try_from(self.tasks.len()).unwrap_or(Index::MAX);
         let needs: BTreeSet<&TaskId> = spec.needs.iter().collect();
         for &need in &needs {
@@ -168,12 +171,21 @@ impl Run {
         self.active.iter().any(|&i| matches!(self.tasks[i as usize].phase, Phase::Landing { .. }))
     }
 
-    /// The next result to land whose needs have landed.
+    /// Whether a result is to land and can.
+    pub fn lands_next(&self) -> bool {
+        self.next_to_land().is_some()
+    }
+
+    /// The next result to land, of those that can.
     pub(crate) fn next_to_land(&self) -> Option<Index> {
-        self.landable.iter().map(|&(_, index)| index).find(|&index| {
-            let needs = &self.tasks[index as usize].spec.needs;
-            needs.iter().all(|need| self.task(need).is_none_or(|n| matches!(n.phase, Phase::Landed { .. })))
-        })
+        self.landable.iter().map(|&(_, index)| index).find(|&index| self.can_land(index))
+    }
+
+    /// Whether a task's result is to land and everything that it needs is on the target.
+    pub(crate) fn can_land(&self, index: Index) -> bool {
+        let task = &self.tasks[index as usize];
+        matches!(&task.phase, Phase::Done(finished) if finished.wanted)
+            && task.spec.needs.iter().all(|need| self.task(need).is_none_or(Task::is_on_target))
     }
 
     /// Whether nothing is left that could change without a person.

@@ -106,7 +106,7 @@ pub enum Phase {
     Discarding,
     /// Its work is archived and its workspace is gone.
     Discarded,
-    /// It was verified on top of work that is discarded since.
+    /// It was begun or verified on top of work that is discarded since.
     Stale,
     /// Its tries are used up, or no try would help.
     Failed,
@@ -218,6 +218,15 @@ impl Task {
             Phase::Done(finished) | Phase::Landing { finished, .. } => Some(&finished.result),
             Phase::Landed { result, .. } => Some(result),
             _ => None,
+        }
+    }
+
+    /// Whether the target holds its change: by a commit of its own, or because it was there already.
+    pub fn is_on_target(&self) -> bool {
+        match &self.phase {
+            Phase::Landed { .. } => true,
+            Phase::Done(finished) => finished.refused.as_ref().is_some_and(|r| r.cause == LandingCause::Empty),
+            _ => false,
         }
     }
 

@@ -29,14 +29,14 @@ pub struct Usage {
 impl Usage {
     /// Adds another sum to this one.
     pub fn add(&mut self, other: &Self) {
-        self.input += other.input;
-        self.cache_write += other.cache_write;
-        self.cache_read += other.cache_read;
-        self.output += other.output;
+        self.input = self.input.saturating_add(other.input);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.output = self.output.saturating_add(other.output);
         self.usd_nanos = self.usd_nanos.saturating_add(other.usd_nanos);
-        self.unpriced += other.unpriced;
-        self.unmetered += other.unmetered;
-        self.exchanges += other.exchanges;
+        self.unpriced = self.unpriced.saturating_add(other.unpriced);
+        self.unmetered = self.unmetered.saturating_add(other.unmetered);
+        self.exchanges = self.exchanges.saturating_add(other.exchanges);
     }
 
     /// The price in billionths of a US dollar, or nothing where a part of it is unknown.

@@ -1,1 +1,37 @@
-//! The driver: owns the state, commits records, reconciles operations, serves the local API.
+//! The driver: owns the state, commits records, performs operations, serves the local API.
+//!
+//! Policy is the core's: nothing here decides who starts, who is tried again or what lands. What it knows is the world:
+//! workspaces, processes, the gateway, branches.
+
+mod admission;
+mod api;
+mod context;
+mod diagnose;
+mod effects;
+mod engine;
+mod error;
+mod fault;
+mod home;
+mod keys;
+mod ops;
+mod repositories;
+mod runs;
+mod start;
+mod state_loop;
+mod store;
+mod toolchain;
+mod views;
+
+pub use api::perform;
+pub use context::{Trouble, load_plan};
+pub use diagnose::diagnostic;
+pub use engine::{Account, Engine, Setup};
+pub use error::Error;
+pub use fault::POINTS;
+pub use home::{Holder, Home, RepoHome};
+pub use runs::{until_settled, until_tasks_settled};
+pub use start::{Start, start};
+pub use state_loop::LoopHandle;
+pub use store::replay;
+pub use toolchain::Toolchain;
+pub use views::{run_line, state, status};

@@ -1,0 +1,305 @@
+//! What the gateway may forward, decided over the core: whose key it is, which account pays, and how long a request
+//! waits while every account is closed.
+//!
+//! A request that waits is held: it lies in [`Asks`] on the loop's thread, is shown as `held`, and is answered in the
+//! turn in which an account opens. Nothing of it is lost with the engine: its shim sends it again to the next one.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::task::{Attempt, Stage, Task};
+use outlast_core::{AccountId, AttemptId, Class, Core, RunId, Timestamp, Usage};
+use outlast_gateway::{Admission, Ask, Denied, Dialect, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
+use outlast_journal::Outcome;
+use tokio::sync::oneshot;
+
+use crate::keys::{RunSecret, same};
+use crate::state_loop::{LoopHandle, now};
+
+/// An account as far as choosing one needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct AccountInfo {
+    /// Its name in the user's configuration.
+    pub(crate) id: AccountId,
+    /// The wire formats that its provider answers.
+    pub(crate) dialects: Vec<Dialect>,
+}
+
+/// A request that wants to be forwarded, and where the answer goes.
+#[derive(Debug)]
+pub(crate) struct PendingAsk {
+    ask: Ask,
+    reply: oneshot::Sender<Result<Grant, Denied>>,
+}
+
+/// Every request that waits, on the loop's thread.
+pub(crate) struct Asks {
+    /// In the user's order of preference.
+    accounts: Vec<AccountInfo>,
+    secrets: Box<dyn Fn(&RunId) -> Option<RunSecret> + Send>,
+    /// The key of clients that are no attempt: of `outlast gateway` alone.
+    client_key: Option<String>,
+    waiting: Vec<PendingAsk>,
+    exchanges: u64,
+}
+
+/// Who asks.
+enum Asker<'a> {
+    Client,
+    Attempt { run: RunId, task: &'a Task, attempt: &'a Attempt },
+}
+
+/// What becomes of a request now.
+enum Fate {
+    Go(Grant),
+    No(Denied),
+    Wait { class: Class, until: Timestamp },
+}
+
+impl Asks {
+    pub(crate) fn new(
+        accounts: Vec<AccountInfo>,
+        client_key: Option<String>,
+        secrets: impl Fn(&RunId) -> Option<RunSecret> + Send + 'static,
+    ) -> Self {
+        Self { accounts, secrets: Box::new(secrets), client_key, waiting: Vec::new(), exchanges: 0 }
+    }
+
+    pub(crate) fn push(&mut self, ask: PendingAsk) {
+        self.waiting.push(ask);
+    }
+
+    /// Answers every request that need not wait.
+    pub(crate) fn settle(&mut self, core: &Core, now: Timestamp) {
+        for pending in std::mem::take(&mut self.waiting) {
+            if pending.reply.is_closed() {
+                continue;
+            }
+            match self.fate(core, &pending.ask, now) {
+                Fate::Go(grant) => drop(pending.reply.send(Ok(grant))),
+                Fate::No(denied) => drop(pending.reply.send(Err(denied))),
+                Fate::Wait { .. } => self.waiting.push(pending),
+            }
+        }
+    }
+
+    /// What has changed about who is held.
+    pub(crate) fn news(&mut self, core: &Core, now: Timestamp) -> Vec<Command> {
+        self.waiting.retain(|pending| !pending.reply.is_closed());
+        let mut held: BTreeMap<AttemptId, (Class, Timestamp)> = BTreeMap::new();
+        for pending in &self.waiting {
+            let Ok(Asker::Attempt { run, task, attempt }) = self.asker(core, &pending.ask) else { continue };
+            if let Fate::Wait { class, until } =
+                self.fate_of_attempt(core, &pending.ask, &run, task, attempt.number, now)
+            {
+                held.insert(AttemptId { run, task: task.id.clone(), number: attempt.number }, (class, until));
+            }
+        }
+        let mut news = Vec::new();
+        for run in core.runs.values() {
+            for task in run.active() {
+                let Some(attempt) = task.attempt().filter(|attempt| attempt.stage == Stage::Working) else { continue };
+                let id = AttemptId { run: run.id.clone(), task: task.id.clone(), number: attempt.number };
+                let news_of_it = match held.get(&id) {
+                    Some(&(class, until)) => AttemptNews::Held { class, until: Some(until) },
+                    None if attempt.held.is_some() => AttemptNews::Released,
+                    None => continue,
+                };
+                let AttemptId { run, task, number } = id;
+                news.push(Command::Attempt { run, task, number, epoch: attempt.epoch, news: news_of_it });
+            }
+        }
+        news
+    }
+
+    /// When the loop is to look again.
+    pub(crate) fn wake_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
+        core.wake_at(now).map(|(at, _)| at)
+    }
+
+    fn fate(&mut self, core: &Core, ask: &Ask, now: Timestamp) -> Fate {
+        self.exchanges += 1;
+        match self.asker(core, ask) {
+            Err(denied) => Fate::No(denied),
+            Ok(Asker::Client) => self.choose(core, ask, self.accounts.iter().map(|a| &a.id), None, 0, now),
+            Ok(Asker::Attempt { run, task, attempt }) => {
+                self.fate_of_attempt(core, ask, &run, task, attempt.number, now)
+            }
+        }
+    }
+
+    fn fate_of_attempt(&self, core: &Core, ask: &Ask, run: &RunId, task: &Task, number: u32, now: Timestamp) -> Fate {
+        let id = AttemptId { run: run.clone(), task: task.id.clone(), number };
+        let turn = if ask.turn_kind == TurnKind::Main { task.turns + 1 } else { 0 };
+        self.choose(core, ask, task.spec.accounts.iter(), Some(id), turn, now)
+    }
+
+    /// The first account in order of preference that speaks the dialect and is open; else the first that opens.
+    fn choose<'a>(
+        &self,
+        core: &Core,
+        ask: &Ask,
+        accounts: impl Iterator<Item = &'a AccountId>,
+        attempt: Option<AttemptId>,
+        turn: u32,
+        now: Timestamp,
+    ) -> Fate {
+        let mut wait: Option<(Timestamp, Class)> = None;
+        let mut known = false;
+        for account in accounts {
+            let Some(info) = self.accounts.iter().find(|info| info.id == *account) else { continue };
+            known = true;
+            if !info.dialects.contains(&ask.dialect) {
+                continue;
+            }
+            let Some((until, class)) = core.closed_until(account, now) else {
+                let exchange_id = format!("{:011x}-{:x}", now.as_millis(), self.exchanges);
+                return Fate::Go(Grant { exchange_id, attempt, account: account.clone(), turn });
+            };
+            if wait.is_none_or(|(known, _)| until < known) {
+                wait = Some((until, class));
+            }
+        }
+        match wait {
+            Some((until, class)) => Fate::Wait { class, until },
+            None if known => {
+                Fate::No(Denied::NoAccount { reason: format!("no account of this agent answers {:?}", ask.dialect) })
+            }
+            None => Fate::No(Denied::NoAccount {
+                reason: "the user's config.toml names no account for this agent".to_owned(),
+            }),
+        }
+    }
+
+    /// Finds out who asks: the path names an attempt and the key proves it.
+    fn asker<'a>(&self, core: &'a Core, ask: &Ask) -> Result<Asker<'a>, Denied> {
+        let Some(path) = &ask.path_attempt else {
+            let client = self.client_key.as_ref().is_some_and(|key| same(key, &ask.key));
+            return if client { Ok(Asker::Client) } else { Err(Denied::UnknownKey) };
+        };
+        let (run, name) = path.split_once('/').ok_or(Denied::UnknownKey)?;
+        let run = core.runs.get(&RunId::new(run)).ok_or(Denied::UnknownKey)?;
+        let secret = (self.secrets)(&run.id).ok_or(Denied::UnknownKey)?;
+        for task in run.active() {
+            let Some(attempt) = task.attempt() else { continue };
+            let id = AttemptId { run: run.id.clone(), task: task.id.clone(), number: attempt.number };
+            if id.slug() != name {
+                continue;
+            }
+            if !same(&secret.key(&id, attempt.epoch), &ask.key) {
+                return Err(Denied::UnknownKey);
+            }
+            let void = matches!(attempt.stage, Stage::Ending(_));
+            return if void { Err(Denied::Revoked) } else { Ok(Asker::Attempt { run: run.id.clone(), task, attempt }) };
+        }
+        Err(Denied::Revoked)
+    }
+}
+
+/// The gateway's port, over the loop.
+#[derive(Debug)]
+pub(crate) struct EngineAdmission {
+    engine: LoopHandle,
+    /// How often in a row each account failed without saying when to come back.
+    strikes: Mutex<BTreeMap<AccountId, u32>>,
+    /// Spreads the ends of back-offs.
+    salt: AtomicU64,
+}
+
+/// The first pause after a failure that names no end.
+const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
+/// The longest: an overload is over within minutes, and each probe is one request.
+const BACK_OFF_MAX: Duration = Duration::from_secs(60);
+
+impl EngineAdmission {
+    pub(crate) const fn new(engine: LoopHandle) -> Self {
+        Self { engine, strikes: Mutex::new(BTreeMap::new()), salt: AtomicU64::new(0) }
+    }
+
+    fn strike(&self, account: &AccountId) -> u32 {
+        let mut strikes = self.strikes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let strikes = strikes.entry(account.clone()).or_default();
+        *strikes += 1;
+        *strikes
+    }
+
+    /// How long an account is left alone that did not say how long it wants to be.
+    fn back_off(&self, account: &AccountId) -> Duration {
+        let doublings = self.strike(account).saturating_sub(1).min(10);
+        let plain = BACK_OFF_FIRST.saturating_mul(1 << doublings).min(BACK_OFF_MAX);
+        let salt = self.salt.fetch_add(1, Ordering::Relaxed);
+        let share = u32::try_from(outlast_core::hash::fnv1a(&salt.to_le_bytes()) % 256).unwrap_or(0);
+        plain + plain.saturating_mul(share) / 1024
+    }
+}
+
+impl Admission for EngineAdmission {
+    fn admit(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Denied>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
+            self.engine.ask(PendingAsk { ask, reply }).map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn settle(&self, settled: Settled) {
+        if settled.outcome == Outcome::Complete {
+            self.strikes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&settled.account);
+        }
+        let Some(AttemptId { run, task, number }) = settled.attempt.clone() else { return };
+        let usage = usage_of(&settled);
+        if usage == Usage::default() {
+            return;
+        }
+        self.engine.mention(Command::Exchanged {
+            run,
+            task,
+            number,
+            account: settled.account,
+            main: settled.turn > 0 && settled.outcome != Outcome::Refused,
+            usage,
+        });
+    }
+
+    fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Ruling> {
+        Box::pin(async move {
+            let class = match refusal.kind {
+                RefusalKind::Limit => Class::WindowQuota,
+                RefusalKind::Overload | RefusalKind::Server => Class::Overload,
+                RefusalKind::Network => Class::Network,
+                // Waiting helps neither: a person has to pay or to log in.
+                RefusalKind::Billing | RefusalKind::Auth => return Ruling::Pass,
+            };
+            let until = refusal.retry_at.unwrap_or_else(|| now().plus(self.back_off(&refusal.account)));
+            let close = Command::CloseAccount { account: refusal.account, class, until };
+            match self.engine.tell(close).await {
+                Ok(()) => Ruling::Again,
+                Err(_) => Ruling::Pass,
+            }
+        })
+    }
+}
+
+/// What an exchange consumed, in the core's terms; nothing where nothing was asked of a model.
+fn usage_of(settled: &Settled) -> Usage {
+    if !matches!(settled.outcome, Outcome::Complete | Outcome::ClientGone | Outcome::Cut) {
+        return Usage::default();
+    }
+    let usage = &settled.usage;
+    let known = usage.input.is_some() || usage.output.is_some();
+    Usage {
+        input: usage.input.unwrap_or(0),
+        cache_write: usage.cache_write_5m.unwrap_or(0) + usage.cache_write_1h.unwrap_or(0),
+        cache_read: usage.cache_read.unwrap_or(0),
+        output: usage.output.unwrap_or(0),
+        usd_nanos: settled.usd_nanos.unwrap_or(0),
+        unpriced: u32::from(settled.usd_nanos.is_none()),
+        unmetered: u32::from(!known),
+        exchanges: 1,
+    }
+}

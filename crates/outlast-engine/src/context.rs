@@ -1,0 +1,226 @@
+//! What every operation works with: the repositories, the spawner, the plans, the loop.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_agent::KeyShape;
+use outlast_core::admit::Command;
+use outlast_core::desired::OperationKey;
+use outlast_core::plan::{AgentSpec, Plan};
+use outlast_core::task::Failure;
+use outlast_core::{AccountId, AttemptId, Oid, RunId, TaskId, Timestamp};
+use outlast_process::Spawner;
+use tokio::sync::{OwnedMutexGuard, broadcast};
+
+use crate::error::Error;
+use crate::home::{RepoHome, read_if_there};
+use crate::keys::RunSecret;
+use crate::repositories::Repositories;
+use crate::state_loop::LoopHandle;
+use crate::toolchain::Toolchain;
+
+/// Shared by all operations.
+pub(crate) struct Context {
+    pub(crate) engine: LoopHandle,
+    pub(crate) home: RepoHome,
+    pub(crate) git: Arc<Repositories>,
+    pub(crate) spawner: Spawner,
+    pub(crate) toolchain: Toolchain,
+    /// Every account, in the user's order of preference.
+    pub(crate) accounts: Vec<AccountId>,
+    /// Accounts whose credential is a login, and not a key.
+    pub(crate) logins: Vec<AccountId>,
+    /// The integration worktree has one user at a time.
+    pub(crate) integration: tokio::sync::Mutex<()>,
+    /// Trees that verify has passed on since this engine started: what was shown need not be shown twice.
+    verified: Mutex<BTreeMap<(RunId, TaskId), Oid>>,
+    /// The run and tree that `setup` was last run for in the integration worktree.
+    set_up: Mutex<Option<(RunId, Oid)>>,
+    plans: Mutex<BTreeMap<RunId, Arc<Plan>>>,
+    locks: Mutex<BTreeMap<(RunId, TaskId), Arc<tokio::sync::Mutex<()>>>>,
+    trouble: broadcast::Sender<Trouble>,
+}
+
+/// What is on record about a task.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskFacts {
+    pub(crate) run_base: Oid,
+    pub(crate) target: String,
+    /// When the run started: the date of everything that must come out the same when it is made again.
+    pub(crate) started_at: Timestamp,
+    pub(crate) base: Option<Oid>,
+    pub(crate) checkpoint: Option<Oid>,
+    pub(crate) attempts: u32,
+    pub(crate) last_failure: Option<Failure>,
+}
+
+/// Something that went wrong outside any attempt, and is tried again.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// The task that it held up.
+    pub task: TaskId,
+    /// What went wrong.
+    pub what: String,
+    /// Whether the disk is full.
+    pub no_space: bool,
+}
+
+/// How many troubles a slow listener may lag behind.
+const TROUBLES_KEPT: usize = 64;
+
+impl Context {
+    pub(crate) fn new(
+        engine: LoopHandle,
+        home: RepoHome,
+        git: Arc<Repositories>,
+        spawner: Spawner,
+        accounts: Vec<AccountId>,
+        logins: Vec<AccountId>,
+    ) -> Self {
+        Self {
+            engine,
+            home,
+            git,
+            spawner,
+            toolchain: Toolchain::of_this_process(),
+            accounts,
+            logins,
+            integration: tokio::sync::Mutex::new(()),
+            verified: Mutex::default(),
+            set_up: Mutex::default(),
+            plans: Mutex::default(),
+            locks: Mutex::default(),
+            trouble: broadcast::channel(TROUBLES_KEPT).0,
+        }
+    }
+
+    /// Says something to the loop and waits until it is durable. What is stale by now is no error: whoever made it
+    /// stale has put on record what happens instead.
+    pub(crate) async fn tell(&self, command: Command) -> Result<(), Error> {
+        match self.engine.tell(command).await {
+            Err(Error::Rejected(outlast_core::admit::Rejection::Stale(..))) => Ok(()),
+            answer => answer,
+        }
+    }
+
+    /// The plan of a run, as it was when the run started.
+    pub(crate) async fn plan(&self, run: &RunId) -> Result<Arc<Plan>, Error> {
+        if let Some(plan) = lock(&self.plans).get(run) {
+            return Ok(Arc::clone(plan));
+        }
+        let id = run.clone();
+        let hash = self.engine.look(move |core| core.run(&id).map(|run| run.spec.plan.clone())).await?;
+        let hash = hash.ok_or_else(|| Error::Internal(format!("no run `{run}`")))?;
+        let plan = Arc::new(load_plan(&self.home, &hash)?);
+        lock(&self.plans).insert(run.clone(), Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    /// What is on record about a task, as far as operations need it.
+    pub(crate) async fn task_facts(&self, run: &RunId, task: &TaskId) -> Result<TaskFacts, Error> {
+        let (run_id, task_id) = (run.clone(), task.clone());
+        let facts = self.engine.look(move |core| {
+            let run = core.run(&run_id)?;
+            let task = run.task(&task_id)?;
+            Some(TaskFacts {
+                run_base: run.spec.base.clone(),
+                target: run.spec.target.clone(),
+                started_at: run.started_at,
+                base: task.base.clone(),
+                checkpoint: task.checkpoint.clone(),
+                attempts: task.attempts,
+                last_failure: task.last_failure.clone(),
+            })
+        });
+        facts.await?.ok_or_else(|| Error::Internal(format!("no task `{task}` in run `{run}`")))
+    }
+
+    /// Keeps the tree of a task's workspace, on top of the tree that was kept last.
+    pub(crate) async fn checkpoint(&self, id: &AttemptId, why: &'static str) -> Result<Oid, Error> {
+        let known = self.task_facts(&id.run, &id.task).await?;
+        let (id, at) = (id.clone(), crate::state_loop::now());
+        let kept = self.in_git(move |git| git.checkpoint(&id, known.checkpoint, why, at)).await?;
+        Ok(kept.commit)
+    }
+
+    /// The secret that keys of a run are derived from.
+    pub(crate) fn secret(&self, run: &RunId) -> Result<RunSecret, Error> {
+        RunSecret::load_or_create(&self.home.run_secret(run))
+    }
+
+    /// In which shape an agent is handed its key: as that of the account that pays first.
+    pub(crate) fn key_shape(&self, agent: &AgentSpec) -> KeyShape {
+        match agent.accounts.first() {
+            Some(account) if self.logins.contains(account) => KeyShape::Login,
+            _ => KeyShape::ApiKey,
+        }
+    }
+
+    /// Waits until nobody else works on the task.
+    pub(crate) async fn task_lock(&self, key: &OperationKey) -> OwnedMutexGuard<()> {
+        let mutex = Arc::clone(lock(&self.locks).entry((key.run.clone(), key.task.clone())).or_default());
+        mutex.lock_owned().await
+    }
+
+    /// Runs what blocks away from the threads that must not.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        tokio::task::spawn_blocking(work).await.map_err(|e| Error::Internal(format!("an operation panicked: {e}")))?
+    }
+
+    /// As [`Context::blocking`], over the repositories.
+    pub(crate) async fn in_git<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Repositories) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let git = Arc::clone(&self.git);
+        self.blocking(move || work(&git)).await
+    }
+
+    /// Remembers that the integration worktree holds what `setup` made for a tree.
+    pub(crate) fn note_set_up(&self, run: &RunId, tree: &Oid) {
+        *lock(&self.set_up) = Some((run.clone(), tree.clone()));
+    }
+
+    /// Whether the integration worktree holds what `setup` made for this very tree.
+    pub(crate) fn is_set_up(&self, run: &RunId, tree: &Oid) -> bool {
+        lock(&self.set_up).as_ref() == Some(&(run.clone(), tree.clone()))
+    }
+
+    /// Remembers that verify has passed on a tree.
+    pub(crate) fn note_verified(&self, key: (RunId, TaskId), tree: Oid) {
+        lock(&self.verified).insert(key, tree);
+    }
+
+    /// Whether verify of this task has passed on this very tree.
+    pub(crate) fn has_verified(&self, key: &(RunId, TaskId), tree: &Oid) -> bool {
+        lock(&self.verified).get(key) == Some(tree)
+    }
+
+    /// Tells whoever listens that something is being tried again.
+    pub(crate) fn note_trouble(&self, key: &OperationKey, error: &Error) {
+        tracing::warn!(run = %key.run, task = %key.task, step = ?key.step, %error, "an operation came to nothing");
+        let trouble = Trouble { task: key.task.clone(), what: error.to_string(), no_space: error.is_no_space() };
+        drop(self.trouble.send(trouble));
+    }
+
+    pub(crate) fn troubles(&self) -> broadcast::Receiver<Trouble> {
+        self.trouble.subscribe()
+    }
+}
+
+/// Reads the plan of this content hash.
+///
+/// # Errors
+/// Where it is not there or is damaged.
+pub fn load_plan(home: &RepoHome, hash: &str) -> Result<Plan, Error> {
+    let path = home.plan(hash);
+    let bytes = read_if_there(&path)?.ok_or_else(|| Error::Internal(format!("{} is missing", path.display())))?;
+    serde_json::from_slice(&bytes).map_err(|e| Error::Internal(format!("{}: {e}", path.display())))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

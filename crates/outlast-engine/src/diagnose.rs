@@ -1,0 +1,89 @@
+//! From an error of the engine to what a person is told: what happened, why, what to do, and the exit code.
+
+use std::error::Error as _;
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::admit::Rejection;
+
+use crate::error::Error;
+
+/// The diagnostic of an error.
+pub fn diagnostic(error: &Error) -> Diagnostic {
+    let what = error.to_string();
+    let plain = |code: &str, exit| Diagnostic::error(code, exit, what.clone());
+    let mut told = match error {
+        Error::EngineRunning(_) => plain("host/engine-running", ExitCode::Host)
+            .fix("outlast status")
+            .fix("outlast stop    # parks its work and ends it"),
+        Error::Journal(error) => journal(error),
+        Error::Unreadable { .. } => plain("journal/damaged", ExitCode::Journal)
+            .fix("update outlast, or restore journal.db from a backup; nothing was changed"),
+        Error::Git(error) => git(error),
+        Error::Rejected(rejection) => rejected(rejection),
+        Error::File { .. } if error.is_no_space() => {
+            plain("host/disk-full", ExitCode::Host).fix("free some space, then: outlast resume")
+        }
+        Error::File { .. } | Error::Process(_) | Error::Agent(_) => plain("host/cannot", ExitCode::Host),
+        Error::AgentMissing { program } => plain("host/agent-missing", ExitCode::Host)
+            .fix(format!("install `{program}`, or name another agent with --agent"))
+            .fix("outlast doctor"),
+        Error::NoAccount { .. } => plain("config/no-account", ExitCode::Plan)
+            .because("only your own config.toml may name an account")
+            .fix("add [account.NAME] with provider and key_env (or login) to it; `outlast doctor` says where it is"),
+        Error::Gateway(_) => plain("gateway/unreachable", ExitCode::Provider),
+        Error::Stopped => plain("engine/stopped", ExitCode::Host).fix("outlast resume"),
+        Error::Internal(_) => plain("outlast/defect", ExitCode::Defect),
+    };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if cause_text != told.what {
+            told = told.because(cause_text);
+        }
+        source = cause.source();
+    }
+    told
+}
+
+fn journal(error: &outlast_journal::Error) -> Diagnostic {
+    use outlast_journal::Error as Journal;
+    let (code, exit, fix) = match error {
+        Journal::Damaged { .. } => {
+            ("journal/damaged", ExitCode::Journal, "restore the file from a backup; it was not changed")
+        }
+        Journal::Newer { .. } => ("journal/newer", ExitCode::Journal, "update outlast"),
+        Journal::Missing { .. } => ("run/none", ExitCode::NotFound, "outlast run"),
+        Journal::Locked { .. } => ("host/engine-running", ExitCode::Host, "outlast stop"),
+        Journal::NoSpace { .. } => ("host/disk-full", ExitCode::Host, "free some space, then: outlast resume"),
+        Journal::Stopped { .. } => ("journal/stopped", ExitCode::Host, "outlast resume"),
+        _ => ("outlast/defect", ExitCode::Defect, "please report this, with `outlast doctor --json`"),
+    };
+    Diagnostic::error(code, exit, error.to_string()).fix(fix)
+}
+
+fn git(error: &outlast_git::Error) -> Diagnostic {
+    match error {
+        outlast_git::Error::Refused(refusal) => {
+            let code = format!("repository/{}", refusal.code());
+            Diagnostic::error(code, ExitCode::Repository, refusal.to_string()).because(refusal.why()).fix(refusal.fix())
+        }
+        error => Diagnostic::error("git/failed", ExitCode::Host, error.to_string()),
+    }
+}
+
+fn rejected(rejection: &Rejection) -> Diagnostic {
+    let what = rejection.to_string();
+    match rejection {
+        Rejection::NoRun(_) => {
+            Diagnostic::error("run/none", ExitCode::NotFound, what).fix("outlast    # lists every run")
+        }
+        Rejection::NoTask(run, _) => {
+            Diagnostic::error("task/none", ExitCode::NotFound, what).fix(format!("outlast status {run}"))
+        }
+        Rejection::NeedNotLanded { need, .. } => {
+            Diagnostic::error("task/need-not-landed", ExitCode::Conflict, what).fix(format!("outlast land {need}"))
+        }
+        Rejection::RunExists(_) | Rejection::Stale(..) => Diagnostic::error("outlast/defect", ExitCode::Defect, what),
+        Rejection::Illegal { .. } => Diagnostic::error("task/state", ExitCode::Usage, what).fix("outlast status"),
+    }
+}

@@ -1,0 +1,201 @@
+//! The engine as a whole: opened over a home and a repository, it goes on with whatever the journal says is undone.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use outlast_core::Core;
+use outlast_core::driver::Driver;
+use outlast_gateway::{Dialect, Gateway, Upstream};
+use outlast_git::UserRepo;
+use outlast_journal::{Journal, Ledger};
+use outlast_process::Spawner;
+use tokio::runtime::Handle;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::{AccountInfo, Asks, EngineAdmission};
+use crate::api;
+use crate::context::{Context, Trouble};
+use crate::effects::EngineEffects;
+use crate::error::Error;
+use crate::home::{Holder, Home, HomeLock, RepoHome};
+use crate::keys::RunSecret;
+use crate::repositories::Repositories;
+use crate::state_loop::{LoopHandle, run};
+use crate::store::{JournalStore, replay};
+
+/// How long answers under way may take to end when the engine leaves by itself.
+const GATEWAY_GRACE: Duration = Duration::from_secs(2);
+
+/// What an engine is opened with.
+pub struct Setup {
+    /// Where state is kept.
+    pub home: Home,
+    /// The user's repository; none for a gateway alone.
+    pub repository: Option<UserRepo>,
+    /// The process that forks shims.
+    pub spawner: Spawner,
+    /// Who may be billed, in the user's order of preference.
+    pub accounts: Vec<Account>,
+    /// For a gateway alone: where it listens, and the key that its clients show.
+    pub clients: Option<(SocketAddr, String)>,
+}
+
+/// An account at a provider.
+#[derive(Debug)]
+pub struct Account {
+    /// Where its requests go and what they are paid with.
+    pub upstream: Upstream,
+    /// Whether it is a subscription's login, and not a key.
+    pub login: bool,
+}
+
+/// A living engine. Dropping it without [`Engine::close`] is like a crash: everything goes on with the next one.
+pub struct Engine {
+    handle: LoopHandle,
+    context: Option<Arc<Context>>,
+    home: RepoHome,
+    gateway_addr: Option<SocketAddr>,
+    leaving: CancellationToken,
+    gateway: tokio::task::JoinHandle<usize>,
+    the_loop: JoinHandle<Result<(), Error>>,
+    // Released last: whoever takes it next finds nothing of this engine at work.
+    _lock: HomeLock,
+}
+
+impl Engine {
+    /// Takes the home's lock, replays the journal, and goes on with what it says is undone.
+    ///
+    /// # Errors
+    /// [`Error::EngineRunning`]; where the journal is damaged or cannot be written; where a socket cannot be bound.
+    pub async fn open(setup: Setup) -> Result<Self, Error> {
+        let Setup { home, repository, spawner, accounts, clients } = setup;
+        let place = repository.as_ref().map_or_else(|| home.root().join("gateway"), |r| r.common_dir().to_owned());
+        let mut lock = home.lock(&place)?;
+        let home = home.repository(&place);
+        home.create()?;
+        let journal = Journal::open(home.journal())?;
+        let core = replay(&journal.reader()?)?;
+        let (ledger, _recovery) = Ledger::open(&journal)?;
+
+        let (handle, receiver) = LoopHandle::channel();
+        let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();
+        let names = infos.iter().map(|info| info.id.clone()).collect();
+        let logins = accounts.iter().filter(|a| a.login).map(|a| a.upstream.account().clone()).collect();
+        let (address, client_key) = clients.map_or((None, None), |(address, key)| (Some(address), Some(key)));
+        let secrets = home.clone();
+        let asks = Asks::new(infos, client_key, move |run| RunSecret::load_or_create(&secrets.run_secret(run)).ok());
+
+        let upstreams = accounts.into_iter().map(|account| account.upstream).collect();
+        let gateway = bind(&home, upstreams, &handle, ledger, address).await?;
+        let gateway_addr = gateway.tcp_addr();
+
+        let leaving = CancellationToken::new();
+        let context = match repository {
+            Some(repository) => {
+                let git = Arc::new(Repositories::open(&home, repository)?);
+                Some(Arc::new(Context::new(handle.clone(), home.clone(), git, spawner, names, logins)))
+            }
+            None => None,
+        };
+        let token = api::token()?;
+        let api = api::serve(handle.clone(), &token, leaving.clone()).await?;
+        let holder =
+            Holder { pid: std::process::id(), repository: place, api: Some(api.to_string()), token: Some(token) };
+        lock.describe(&holder)?;
+
+        let leave = leaving.clone();
+        let gateway = tokio::spawn(gateway.serve(async move { leave.cancelled().await }));
+        let the_loop = start_loop(core, journal, context.clone(), asks, handle.clone(), receiver)?;
+        Ok(Self { handle, context, home, gateway_addr, leaving, gateway, the_loop, _lock: lock })
+    }
+
+    /// The handle on its loop.
+    pub const fn handle(&self) -> &LoopHandle {
+        &self.handle
+    }
+
+    /// Where its repository's state is kept.
+    pub const fn home(&self) -> &RepoHome {
+        &self.home
+    }
+
+    /// Where a gateway alone listens.
+    pub const fn gateway_addr(&self) -> Option<SocketAddr> {
+        self.gateway_addr
+    }
+
+    pub(crate) fn context(&self) -> Result<&Arc<Context>, Error> {
+        self.context.as_ref().ok_or_else(|| Error::Internal("a gateway alone has no repository".to_owned()))
+    }
+
+    /// Whatever holds an operation up, from now on.
+    pub fn troubles(&self) -> Option<broadcast::Receiver<Trouble>> {
+        self.context.as_ref().map(|context| context.troubles())
+    }
+
+    /// Whether its loop has ended by itself, which it only does when the journal takes no more records.
+    pub fn is_over(&self) -> bool {
+        self.the_loop.is_finished()
+    }
+
+    /// Lets go: living agents go on under their shims, their requests wait for the next engine.
+    ///
+    /// # Errors
+    /// What ended the loop, where it did not end by itself.
+    pub async fn close(self) -> Result<(), Error> {
+        self.leaving.cancel();
+        drop(self.gateway.await);
+        self.handle.stop();
+        let ended = tokio::task::spawn_blocking(|| self.the_loop.join()).await;
+        ended
+            .map_err(|e| Error::Internal(e.to_string()))?
+            .map_err(|_| Error::Internal("the loop panicked".to_owned()))?
+    }
+}
+
+fn info(account: &Account) -> AccountInfo {
+    const DIALECTS: [Dialect; 4] = [Dialect::Anthropic, Dialect::Responses, Dialect::Chat, Dialect::Gemini];
+    let provider = account.upstream.provider();
+    let dialects = DIALECTS.into_iter().filter(|&dialect| provider.speaks(dialect)).collect();
+    AccountInfo { id: account.upstream.account().clone(), dialects }
+}
+
+async fn bind(
+    home: &RepoHome,
+    upstreams: Vec<Upstream>,
+    engine: &LoopHandle,
+    ledger: Ledger,
+    address: Option<SocketAddr>,
+) -> Result<Gateway, Error> {
+    let builder = Gateway::builder()
+        .upstreams(upstreams)
+        .admission(Arc::new(EngineAdmission::new(engine.clone())))
+        .ledger(ledger)
+        .grace(GATEWAY_GRACE);
+    let builder = match address {
+        Some(address) => builder.bind_tcp(address),
+        None => builder.bind_unix(home.gateway_socket()),
+    };
+    Ok(builder.build().await?)
+}
+
+fn start_loop(
+    core: Core,
+    journal: Journal,
+    context: Option<Arc<Context>>,
+    asks: Asks,
+    handle: LoopHandle,
+    receiver: std::sync::mpsc::Receiver<crate::state_loop::Message>,
+) -> Result<JoinHandle<Result<(), Error>>, Error> {
+    let runtime = Handle::current();
+    let store = JournalStore::new(journal, handle.records());
+    let effects = EngineEffects::new(context, runtime);
+    let driver = Driver::new(core, store, effects);
+    std::thread::Builder::new()
+        .name("state-loop".to_owned())
+        .spawn(move || run(driver, asks, &receiver))
+        .map_err(|e| Error::Internal(format!("no thread for the loop: {e}")))
+}

@@ -1,0 +1,83 @@
+//! What can go wrong in the engine, by what helps.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::home::Holder;
+
+/// Why the engine could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another engine works in this home.
+    #[error("an engine is already running{}", .0.as_ref().map(|h| format!(" (process {}, repository {})", h.pid, h.repository.display())).unwrap_or_default())]
+    EngineRunning(Option<Holder>),
+    /// A file of ours could not be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The journal refused.
+    #[error(transparent)]
+    Journal(#[from] outlast_journal::Error),
+    /// The journal holds something that this version does not understand.
+    #[error("record {revision} of {stream} cannot be read: {why}")]
+    Unreadable {
+        /// The stream.
+        stream: String,
+        /// Its place there.
+        revision: u64,
+        /// Why.
+        why: String,
+    },
+    /// Git refused.
+    #[error(transparent)]
+    Git(#[from] outlast_git::Error),
+    /// A process could not be started or reached.
+    #[error(transparent)]
+    Process(#[from] outlast_process::Error),
+    /// An agent cannot be launched.
+    #[error(transparent)]
+    Agent(#[from] outlast_agent::Error),
+    /// An agent's program is not on this host.
+    #[error("`{program}` is not on the PATH")]
+    AgentMissing {
+        /// What was looked for.
+        program: String,
+    },
+    /// Nobody pays for an agent.
+    #[error("agent `{agent}` has no account to use")]
+    NoAccount {
+        /// Which agent.
+        agent: outlast_core::AgentName,
+    },
+    /// The gateway could not start.
+    #[error(transparent)]
+    Gateway(#[from] outlast_gateway::Error),
+    /// A command was refused by the core.
+    #[error(transparent)]
+    Rejected(#[from] outlast_core::admit::Rejection),
+    /// The engine is on its way out.
+    #[error("the engine has stopped")]
+    Stopped,
+    /// A defect.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl Error {
+    pub(crate) fn at(path: &Path, source: io::Error) -> Self {
+        Self::File { path: path.to_owned(), source }
+    }
+
+    /// Whether the disk is full.
+    pub fn is_no_space(&self) -> bool {
+        match self {
+            Self::File { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            Self::Journal(outlast_journal::Error::NoSpace { .. }) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Where everything is kept: `$OUTLAST_HOME`, one folder per repository, and the one lock on the whole.
+//!
+//! Nothing of it lies inside a user's tree. Paths that prompt caches and sessions depend on (a task's workspace and
+//! home) are functions of run and task alone, and so stay the same for a task's whole life.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use outlast_core::{AttemptId, RunId, TaskId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::Error;
+
+/// `$OUTLAST_HOME`: every repository's folder and the lock of the one engine.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+/// One repository's folder.
+#[derive(Debug, Clone)]
+pub struct RepoHome {
+    root: PathBuf,
+    sockets: PathBuf,
+}
+
+/// Who holds the lock of a home: what another `run` names when it is refused, and where faces reach it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The engine's process id.
+    pub pid: u32,
+    /// The repository it works on.
+    pub repository: PathBuf,
+    /// The address of its local API, once it listens.
+    pub api: Option<String>,
+    /// What a request to that API must carry.
+    pub token: Option<String>,
+}
+
+/// The lock of a home: held for the life of an engine, released by the kernel however it ends.
+#[derive(Debug)]
+pub struct HomeLock {
+    file: Flock<File>,
+}
+
+impl Home {
+    /// The home at `root`, which need not exist yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a repository, known by the path of its common git folder.
+    pub fn repository(&self, common_dir: &Path) -> RepoHome {
+        let digest = hex(&Sha256::digest(common_dir.as_os_str().as_encoded_bytes()));
+        let tree = if common_dir.file_name().is_some_and(|name| name == ".git") { common_dir.parent() } else { None };
+        let name = tree.unwrap_or(common_dir).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let slug = TaskId::new(name).slug();
+        // A Unix socket's path holds 107 bytes at most (unix(7)), whatever the home's own path is.
+        let sockets = std::env::temp_dir().join(format!("outlast-{}-{}", nix::unistd::geteuid(), &digest[..12]));
+        RepoHome { root: self.root.join(format!("{slug}-{}", &digest[..8])), sockets }
+    }
+
+    /// Every repository folder that holds a journal.
+    ///
+    /// # Errors
+    /// Where the home cannot be read; a home that does not exist holds none.
+    pub fn repositories(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.join("journal.db").is_file() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Takes the lock: one engine per home, since accounts, budgets and slots are the host's.
+    ///
+    /// # Errors
+    /// [`Error::EngineRunning`] names the holder; otherwise where the home cannot be written.
+    pub fn lock(&self, repository: &Path) -> Result<HomeLock, Error> {
+        private_dir(&self.root)?;
+        let path = self.root.join("engine.lock");
+        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = open.map_err(|source| Error::at(&path, source))?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => {
+                let mut lock = HomeLock { file };
+                let pid = std::process::id();
+                lock.describe(&Holder { pid, repository: repository.to_owned(), api: None, token: None })?;
+                Ok(lock)
+            }
+            Err(_) => Err(Error::EngineRunning(self.holder())),
+        }
+    }
+
+    /// Who holds the lock, as far as that is known; nothing where nobody does.
+    pub fn engine(&self) -> Option<Holder> {
+        let file = File::open(self.root.join("engine.lock")).ok()?;
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_) => None,
+            Err(_) => self.holder(),
+        }
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        serde_json::from_slice(&fs::read(self.root.join("engine.lock")).ok()?).ok()
+    }
+}
+
+impl HomeLock {
+    /// Writes down who holds the lock.
+    ///
+    /// # Errors
+    /// Where the lock file cannot be written.
+    pub fn describe(&mut self, holder: &Holder) -> Result<(), Error> {
+        let text = serde_json::to_vec(holder).map_err(|e| Error::Internal(e.to_string()))?;
+        let write = |file: &mut File| -> io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(&text)
+        };
+        write(&mut self.file).map_err(|source| Error::at(Path::new("engine.lock"), source))
+    }
+}
+
+impl RepoHome {
+    /// The repository folder at a known place, as [`Home::repositories`] lists it.
+    pub fn at(root: PathBuf) -> Self {
+        let sockets = root.join("sockets");
+        Self { root, sockets }
+    }
+
+    /// Makes the folders that must exist before anything runs.
+    ///
+    /// # Errors
+    /// Where they cannot be made.
+    pub fn create(&self) -> Result<(), Error> {
+        for dir in [
+            &self.root,
+            &self.root.join("attempts"),
+            &self.root.join("plans"),
+            &self.root.join("keys"),
+            &self.root.join("setup"),
+            &self.sockets,
+        ] {
+            private_dir(dir)?;
+        }
+        Ok(())
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal.db")
+    }
+
+    /// Bodies of exchanges, by hash.
+    pub fn blobs(&self) -> PathBuf {
+        self.root.join("blobs")
+    }
+
+    /// Answers that are still being written.
+    pub fn spool(&self) -> PathBuf {
+        self.root.join("spool")
+    }
+
+    /// Our own bare repository.
+    pub fn store(&self) -> PathBuf {
+        self.root.join("store.git")
+    }
+
+    /// The folder for the one reused integration worktree.
+    pub fn integration(&self) -> PathBuf {
+        self.root.join("integration")
+    }
+
+    /// Everything that one attempt leaves: outputs, exit status, launch spec.
+    pub fn attempt(&self, attempt: &AttemptId) -> PathBuf {
+        self.root.join("attempts").join(attempt.run.as_str()).join(attempt.slug())
+    }
+
+    /// The CLI's own home for a task: its config and its sessions.
+    pub fn agent_home(&self, run: &RunId, task: &TaskId, agent: &str) -> PathBuf {
+        self.root.join("homes").join(run.as_str()).join(task.slug()).join(TaskId::new(agent).slug())
+    }
+
+    /// The home of verify and setup commands: no agent can write it.
+    pub fn verify_home(&self, run: &RunId) -> PathBuf {
+        self.root.join("homes").join(run.as_str()).join("verify")
+    }
+
+    /// What `setup` made for one tree.
+    pub fn setup(&self, key: &str) -> PathBuf {
+        self.root.join("setup").join(key)
+    }
+
+    /// Temporary files of a task.
+    pub fn temp(&self, run: &RunId, task: &TaskId) -> PathBuf {
+        self.root.join("temp").join(run.as_str()).join(task.slug())
+    }
+
+    /// The working tree of a task.
+    pub fn workspace(&self, run: &RunId, task: &TaskId) -> PathBuf {
+        self.root.join("workspaces").join(run.as_str()).join(task.slug())
+    }
+
+    /// The plan of a run, as it was when the run started.
+    pub fn plan(&self, hash: &str) -> PathBuf {
+        self.root.join("plans").join(format!("{hash}.json"))
+    }
+
+    /// The secret that a run's keys are derived from.
+    pub fn run_secret(&self, run: &RunId) -> PathBuf {
+        self.root.join("keys").join(run.as_str())
+    }
+
+    /// Where shims reach the gateway.
+    pub fn gateway_socket(&self) -> PathBuf {
+        self.sockets.join("gateway")
+    }
+
+    /// Where the engine reaches a shim.
+    pub fn control_socket(&self, attempt: &AttemptId, purpose: &str) -> PathBuf {
+        let name = format!("{}/{}/{purpose}", attempt.run, attempt.slug());
+        self.sockets.join(&hex(&Sha256::digest(name.as_bytes()))[..16])
+    }
+}
+
+/// Makes a folder, and those above it, that only its owner can look into.
+pub(crate) fn private_dir(path: &Path) -> Result<(), Error> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|source| Error::at(path, source))
+}
+
+/// Replaces a file as a whole, durably.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let temp = path.with_extension("tmp");
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temp, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    write().map_err(|source| Error::at(path, source))
+}
+
+/// Reads a file that may not be there.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let mut bytes = Vec::new();
+    match File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::at(path, error)),
+    }
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,55 @@
+//! What the engine does in the world, one file an operation.
+//!
+//! Each begins by looking at what is already so, because it may be the second of its kind after a crash.
+
+mod attempt;
+mod candidate;
+mod commands;
+mod discard;
+mod end;
+mod follow;
+mod integrate;
+mod launch;
+mod move_target;
+mod prepare;
+mod resumption;
+mod setup;
+mod verify;
+
+use std::sync::Arc;
+
+use outlast_core::admit::Command;
+use outlast_core::desired::{Operation, OperationKey};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::error::Error;
+
+/// Performs an operation and says what came of it; nothing where it was cancelled.
+///
+/// # Errors
+/// Where nothing came of it and it is worth doing again: the caller does, after a pause.
+pub(crate) async fn perform(
+    context: &Arc<Context>,
+    key: &OperationKey,
+    operation: Operation,
+    token: &CancellationToken,
+) -> Result<Option<Command>, Error> {
+    match operation {
+        Operation::Attempt { number, epoch, rung, needs, shim } => {
+            let attempt = attempt::Attempt { id: attempt_id(key, number), epoch, rung, needs, shim };
+            attempt::perform(context, attempt, token).await
+        }
+        Operation::End { number, epoch, reason, shim } => {
+            end::perform(context, attempt_id(key, number), epoch, &reason, shim).await.map(Some)
+        }
+        Operation::Verify { number, base } => verify::perform(context, attempt_id(key, number), base).await.map(Some),
+        Operation::Candidate { result, base } => candidate::perform(context, key, result, base).await.map(Some),
+        Operation::Move { old, new } => move_target::perform(context, key, old, new).await.map(Some),
+        Operation::Discard => discard::perform(context, key).await.map(Some),
+    }
+}
+
+fn attempt_id(key: &OperationKey, number: u32) -> outlast_core::AttemptId {
+    outlast_core::AttemptId { run: key.run.clone(), task: key.task.clone(), number }
+}

@@ -1,0 +1,238 @@
+//! One try: prepare the workspace, launch or re-adopt the agent, read what it says, and judge how it ended.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_agent::{Adapter, Event as Said, Exit, ExitStatus, Verdict};
+use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::record::{Outcome, Rung, ShimRef};
+use outlast_core::{AttemptId, Class, Epoch, Oid, plan};
+use outlast_process::{ExitReason, ExitRecord, ShimClient, ShimId, files};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::ops::follow::{Output, connect, until_gone};
+use crate::ops::{launch, prepare, resumption};
+
+/// How long an agent may take to leave after its last word: some never do.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// What an attempt is about.
+pub(crate) struct Attempt {
+    pub(crate) id: AttemptId,
+    pub(crate) epoch: Epoch,
+    pub(crate) rung: Rung,
+    pub(crate) needs: Vec<Oid>,
+    pub(crate) shim: Option<ShimRef>,
+}
+
+/// Why an attempt got no further.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) class: Class,
+    pub(crate) why: String,
+}
+
+impl Fault {
+    pub(crate) fn new(class: Class, why: impl Into<String>) -> Self {
+        Self { class, why: why.into() }
+    }
+}
+
+/// Brings an attempt to the end of its agent; nothing where it was cancelled on the way.
+pub(crate) async fn perform(
+    context: &Arc<Context>,
+    attempt: Attempt,
+    token: &CancellationToken,
+) -> Result<Option<Command>, Error> {
+    let outcome = match work(context, &attempt, token).await {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => return Ok(None),
+        Err(Fault { class, why }) => Outcome::Failed { class, why: one_line(&why) },
+    };
+    crate::fault::point("after_exit");
+    Ok(Some(news(&attempt, AttemptNews::Exited(outcome))))
+}
+
+fn news(attempt: &Attempt, news: AttemptNews) -> Command {
+    let AttemptId { run, task, number } = attempt.id.clone();
+    Command::Attempt { run, task, number, epoch: attempt.epoch, news }
+}
+
+async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationToken) -> Result<Option<Outcome>, Fault> {
+    let plan = context.plan(&attempt.id.run).await?;
+    let task = plan.task(&attempt.id.task).ok_or_else(|| Fault::new(Class::Unknown, "the task is not in the plan"))?;
+    let dir = context.home.attempt(&attempt.id);
+    let known = files::load_shim(&dir).map_err(Error::from)?;
+    let (shim, adapter) = match known {
+        Some(file) => (file.shim, launch::adapter_of(&plan, task)?.1),
+        // The record says that it was launched and its folder says nothing: it went with the host's last boot.
+        None if attempt.shim.is_some() => return Err(Fault::new(Class::Vanished, "its process left no trace")),
+        None => match launch_anew(context, attempt, &plan, task, token).await? {
+            Some(launched) => launched,
+            None => return Ok(None),
+        },
+    };
+    context.tell(news(attempt, AttemptNews::Spawned(shim_ref(&shim)))).await?;
+    crate::fault::point("after_spawn");
+    let mut output = Output::new(&dir, adapter.reader());
+    let Some(exit) = watch(context, attempt, &mut output, &shim, token).await? else { return Ok(None) };
+    Ok(Some(judge(adapter, &output, exit)))
+}
+
+async fn launch_anew(
+    context: &Arc<Context>,
+    attempt: &Attempt,
+    plan: &plan::Plan,
+    task: &plan::Task,
+    token: &CancellationToken,
+) -> Result<Option<(ShimId, &'static dyn Adapter)>, Fault> {
+    crate::fault::point("before_workspace");
+    let prepared = prepare::workspace(context, attempt, plan).await?;
+    context.tell(news(attempt, AttemptNews::WorkspaceReady(prepared.base.clone()))).await?;
+    crate::fault::point("after_workspace");
+    let resumption = resumption::of(context, attempt, task, &prepared.base).await?;
+    let ask = launch::Ask {
+        id: &attempt.id,
+        epoch: attempt.epoch,
+        rung: &attempt.rung,
+        plan,
+        task,
+        workspace: &prepared.path,
+        resumption,
+    };
+    let ready = launch::build(context, &ask)?;
+    if token.is_cancelled() {
+        return Ok(None);
+    }
+    crate::fault::point("before_spawn");
+    let shim = context.spawner.spawn_async(&ready.spec).await.map_err(Error::from)?;
+    Ok(Some((shim, ready.adapter)))
+}
+
+/// How an agent left: `None` for one whose shim left no record.
+struct Left {
+    record: Option<ExitRecord>,
+    lingered: bool,
+}
+
+/// Follows the agent until it is gone; nothing where the attempt was cancelled meanwhile.
+async fn watch(
+    context: &Context,
+    attempt: &Attempt,
+    output: &mut Output,
+    shim: &ShimId,
+    token: &CancellationToken,
+) -> Result<Option<Left>, Fault> {
+    let dir = context.home.attempt(&attempt.id);
+    let mut client = connect(&context.home.control_socket(&attempt.id, "agent")).await;
+    let gone = until_gone(&dir, shim);
+    tokio::pin!(gone);
+    let mut leave_by: Option<Instant> = None;
+    let mut lingered = false;
+    loop {
+        let linger = async {
+            match leave_by {
+                Some(at) if !lingered => tokio::time::sleep_until(at).await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            record = &mut gone => {
+                let said = output.finish()?;
+                report(context, attempt, &said).await?;
+                return Ok(Some(Left { record: record?, lingered }));
+            }
+            () = token.cancelled() => return Ok(None),
+            event = next(&mut client) => {
+                if event.is_none() {
+                    client = None;
+                }
+                let said = output.read()?;
+                report(context, attempt, &said).await?;
+                if output.summary.is_over() && leave_by.is_none() {
+                    leave_by = Some(Instant::now() + LINGER);
+                }
+            }
+            () = linger => {
+                lingered = true;
+                match &mut client {
+                    Some(client) => client.kill("it lingered after its last word").await.map_err(Error::from)?,
+                    None => shim.kill().map_err(Error::from)?,
+                }
+            }
+        }
+    }
+}
+
+async fn next(client: &mut Option<ShimClient>) -> Option<outlast_process::Event> {
+    match client {
+        Some(client) => client.next_event().await.ok().flatten(),
+        None => std::future::pending().await,
+    }
+}
+
+/// Puts on record what must survive: the session that a next attempt can continue.
+async fn report(context: &Context, attempt: &Attempt, said: &[Said]) -> Result<(), Fault> {
+    for said in said {
+        if let Said::SessionSeen(session) = said {
+            context.tell(news(attempt, AttemptNews::SessionSeen(session.clone()))).await?;
+        }
+    }
+    Ok(())
+}
+
+fn judge(adapter: &dyn Adapter, output: &Output, left: Left) -> Outcome {
+    let failed = |class, why: &str| Outcome::Failed { class, why: one_line(why) };
+    let Some(record) = left.record else {
+        return failed(Class::Vanished, "its shim was killed and left no exit status");
+    };
+    let detail = record.detail.as_deref().unwrap_or_default();
+    match record.reason {
+        ExitReason::WallTimeout => return failed(Class::Timeout, "it ran longer than its timeout"),
+        ExitReason::IdleTimeout => return failed(Class::Timeout, "it was silent longer than its idle timeout"),
+        ExitReason::StartTimeout => {
+            return failed(Class::Startup, "it neither said nor asked anything after its start");
+        }
+        ExitReason::LaunchFailed => return failed(Class::Startup, detail),
+        ExitReason::ListenerLost | ExitReason::ShimTerminated => return failed(Class::Vanished, "its shim was ended"),
+        ExitReason::Killed if !left.lingered => return failed(Class::Vanished, detail),
+        _ => {}
+    }
+    let status = match record.code {
+        Some(code) => ExitStatus::Code(code),
+        None => ExitStatus::Signal(record.signal.unwrap_or_default()),
+    };
+    match adapter.judge(&Exit { status, lingered: left.lingered }, &output.summary) {
+        Verdict::Finished { .. } => Outcome::Finished,
+        Verdict::Failed { class, why } => failed(class, &why),
+        Verdict::TryLater => failed(Class::Overload, "it asks to be tried later"),
+        Verdict::Question { text } => failed(Class::Question, &text),
+    }
+}
+
+/// The record of a process in the core's terms.
+fn shim_ref(shim: &ShimId) -> ShimRef {
+    ShimRef {
+        pid: u32::try_from(shim.pid).unwrap_or_default(),
+        start_time: shim.start_time,
+        boot_id: shim.boot_id.clone(),
+    }
+}
+
+/// Longest reason that goes on record: records stay small.
+const WHY_LEN_MAX: usize = 160;
+
+/// The first line of a text, as short as a record wants it.
+pub(crate) fn one_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(WHY_LEN_MAX).collect()
+}
+
+/// Whether a path exists without following a link that an agent may have planted.
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

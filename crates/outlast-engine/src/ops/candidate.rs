@@ -1,0 +1,70 @@
+//! Makes a commit on the target's tip out of a verified result, and verifies that commit.
+
+use std::sync::Arc;
+
+use outlast_core::admit::{Command, LandingNews};
+use outlast_core::desired::OperationKey;
+use outlast_core::record::LandingCause;
+use outlast_core::{AttemptId, Oid};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::ops::attempt::one_line;
+use crate::ops::integrate;
+use crate::repositories::{Candidacy, Landable};
+
+pub(crate) async fn perform(
+    context: &Arc<Context>,
+    key: &OperationKey,
+    result: Oid,
+    base: Option<Oid>,
+) -> Result<Command, Error> {
+    let news = |news| Command::Landing { run: key.run.clone(), task: key.task.clone(), news };
+    let plan = context.plan(&key.run).await?;
+    let known = context.task_facts(&key.run, &key.task).await?;
+    let task =
+        plan.task(&key.task).ok_or_else(|| Error::Internal(format!("task `{}` is not in the plan", key.task)))?;
+    let base = base.ok_or_else(|| Error::Internal(format!("the result of `{}` has no base", key.task)))?;
+    let (id, agent, facts, message) = (key.clone(), task.agent.clone(), known.clone(), message(task));
+    let candidacy = context
+        .in_git(move |git| {
+            git.candidate(&Landable {
+                run: &id.run,
+                task: &id.task,
+                agent: &agent,
+                target: &facts.target,
+                run_base: &facts.run_base,
+                base: &base,
+                tree: &result,
+                message: &message,
+                at: facts.started_at,
+            })
+        })
+        .await?;
+    let (candidate, old) = match candidacy {
+        Candidacy::Ready { candidate, old } => (candidate, old),
+        Candidacy::Refused(cause, detail) => {
+            return Ok(news(LandingNews::Refused { cause, detail: one_line(&detail) }));
+        }
+    };
+    let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
+    if let Some(why) = integrate::verify(context, &id, &plan, task, &known.run_base, &candidate).await? {
+        return Ok(news(LandingNews::Refused { cause: LandingCause::Verify, detail: one_line(&why) }));
+    }
+    crate::fault::point("after_candidate");
+    Ok(news(LandingNews::Candidate { old, new: candidate.commit }))
+}
+
+/// Longest first line of a landed commit, as git's own tools expect.
+const SUBJECT_LEN_MAX: usize = 68;
+
+/// The message of a landed commit: the task, and the first line of its goal.
+fn message(task: &outlast_core::plan::Task) -> String {
+    let goal = one_line(&task.goal);
+    let subject = format!("{}: {goal}", task.id);
+    if subject.chars().count() <= SUBJECT_LEN_MAX {
+        return subject;
+    }
+    let short: String = subject.chars().take(SUBJECT_LEN_MAX - 1).collect();
+    format!("{short}…\n\n{goal}")
+}

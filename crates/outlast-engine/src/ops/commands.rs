@@ -1,0 +1,144 @@
+//! Runs a plan's own commands (setup, verify): verbatim to `sh -c`, under a shim, in the sandbox, without a key.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::AttemptId;
+use outlast_process::{ContainmentChoice, ExitReason, ExitRecord, LaunchSpec, OsText, Timeouts, files};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::home::private_dir;
+use crate::ops::follow::until_gone;
+use crate::ops::launch::{KILL_GRACE, LINE_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, sandbox, texts};
+
+/// A `setup` command's time: installing every dependency of a large project from nothing.
+pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// Where commands run and what they may write.
+pub(crate) struct Place {
+    /// The working directory, which they may write.
+    pub(crate) cwd: PathBuf,
+    /// Their home.
+    pub(crate) home: PathBuf,
+    /// Their temporary files.
+    pub(crate) temp: PathBuf,
+    /// Where their outputs are kept, one folder a command.
+    pub(crate) outputs: PathBuf,
+    /// What tells their processes from all others.
+    pub(crate) attempt: AttemptId,
+    /// Each command's time.
+    pub(crate) timeout: Duration,
+}
+
+/// A command that did not pass.
+pub(crate) struct Unpassed {
+    /// As it stands in the plan.
+    pub(crate) command: String,
+    /// How it ended, and the end of what it said.
+    pub(crate) why: String,
+}
+
+/// Runs commands in order until one does not pass.
+///
+/// # Errors
+/// Where a command could not be run at all.
+pub(crate) async fn run(
+    context: &Arc<Context>,
+    place: &Place,
+    purpose: &str,
+    commands: &[String],
+) -> Result<Option<Unpassed>, Error> {
+    for (number, command) in commands.iter().enumerate() {
+        let dir = place.outputs.join(format!("{purpose}-{}", number + 1));
+        let record = run_one(context, place, &format!("{purpose}-{}", number + 1), &dir, command).await?;
+        if let Some(why) = fault(&dir, record.as_ref()) {
+            return Ok(Some(Unpassed { command: command.clone(), why }));
+        }
+    }
+    Ok(None)
+}
+
+async fn run_one(
+    context: &Arc<Context>,
+    place: &Place,
+    purpose: &str,
+    dir: &Path,
+    command: &str,
+) -> Result<Option<ExitRecord>, Error> {
+    for dir in [dir, &place.home, &place.temp] {
+        private_dir(dir)?;
+    }
+    // What a crash left of the same command: its outcome is unknown, so it runs again.
+    for stale in [files::SHIM, files::EXIT] {
+        match fs::remove_file(dir.join(stale)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(dir, error)),
+            _ => {}
+        }
+    }
+    let spec = LaunchSpec {
+        argv: ["sh", "-c", command].map(OsText::new).into(),
+        env: texts(environment(context, place)),
+        cwd: place.cwd.clone(),
+        attempt_dir: dir.to_owned(),
+        control_socket: context.home.control_socket(&place.attempt, purpose),
+        marker: format!("{}:{}/{}/{purpose}", context.home.root().display(), place.attempt.run, place.attempt.slug()),
+        sandbox: sandbox(context, &[&place.cwd, &place.home, &place.temp]),
+        connect_ports: Some(Vec::new()),
+        containment: ContainmentChoice::Auto,
+        timeouts: Timeouts { wall: Some(place.timeout), idle: None, start: None },
+        kill_grace: KILL_GRACE,
+        output_limit_bytes: OUTPUT_LIMIT_BYTES,
+        line_limit_bytes: LINE_LIMIT_BYTES,
+        files: Vec::new(),
+        listener: None,
+    };
+    let shim = context.spawner.spawn_async(&spec).await?;
+    until_gone(dir, &shim).await
+}
+
+fn environment(context: &Context, place: &Place) -> BTreeMap<String, String> {
+    let mut env = context.toolchain.env.clone();
+    let mut set = |name: &str, value: String| drop(env.insert(name.to_owned(), value));
+    set("PATH", context.toolchain.path.clone());
+    set("HOME", place.home.display().to_string());
+    set("TMPDIR", place.temp.display().to_string());
+    set("TERM", "dumb".to_owned());
+    set("LANG", "C.UTF-8".to_owned());
+    set("OUTLAST_RUN", place.attempt.run.to_string());
+    set("OUTLAST_TASK", place.attempt.task.to_string());
+    env
+}
+
+/// Why a command did not pass; nothing where it did.
+fn fault(dir: &Path, record: Option<&ExitRecord>) -> Option<String> {
+    let Some(record) = record else { return Some("its process was killed".to_owned()) };
+    let how = match (record.reason, record.code, record.signal) {
+        (ExitReason::Exited, Some(0), _) => return None,
+        (ExitReason::Exited, Some(code), _) => format!("exit status {code}"),
+        (ExitReason::WallTimeout, ..) => "it ran longer than its timeout".to_owned(),
+        (ExitReason::LaunchFailed, ..) => record.detail.clone().unwrap_or_else(|| "it did not start".to_owned()),
+        (_, _, Some(signal)) => format!("signal {signal}"),
+        _ => "it was ended".to_owned(),
+    };
+    let said = tail(&dir.join(files::STDERR)).or_else(|| tail(&dir.join(files::STDOUT)));
+    Some(said.map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
+}
+
+/// How much of the end of an output is looked at for its last line.
+const TAIL_BYTES: u64 = 4096;
+
+/// The last line of an output that says something.
+fn tail(path: &Path) -> Option<String> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut file = fs::File::open(path).ok()?;
+    let len = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL_BYTES))).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}

@@ -1,0 +1,23 @@
+//! Gives a task's work up: everything of it is kept under a ref, then its workspace goes.
+
+use std::sync::Arc;
+
+use outlast_core::AttemptId;
+use outlast_core::admit::Command;
+use outlast_core::desired::OperationKey;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::ops::attempt::is_there;
+
+pub(crate) async fn perform(context: &Arc<Context>, key: &OperationKey) -> Result<Command, Error> {
+    let known = context.task_facts(&key.run, &key.task).await?;
+    let mut last = known.checkpoint;
+    if known.attempts > 0 && is_there(&context.home.workspace(&key.run, &key.task)) {
+        let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
+        last = Some(context.checkpoint(&id, "before it was discarded").await?);
+    }
+    let (run, task) = (key.run.clone(), key.task.clone());
+    context.in_git(move |git| git.discard(&run, &task, last.as_ref())).await?;
+    Ok(Command::Discarded { run: key.run.clone(), task: key.task.clone() })
+}

@@ -1,0 +1,67 @@
+//! Ends an attempt: kill what it started, prove that nothing of it lives, keep its tree.
+//!
+//! The reason is on record before this begins, so a crash in between ends with the same reason.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::record::{EndReason, ShimRef};
+use outlast_core::{AttemptId, Epoch};
+use outlast_process::{ShimId, files, kill_survivors, survivors};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::ops::attempt::is_there;
+use crate::ops::follow::connect;
+use crate::ops::launch::marker;
+
+/// How long a killed process may take to be gone: one in the middle of a disk access takes a while.
+const SURVIVORS_PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) async fn perform(
+    context: &Arc<Context>,
+    id: AttemptId,
+    epoch: Epoch,
+    reason: &EndReason,
+    shim: Option<ShimRef>,
+) -> Result<Command, Error> {
+    crate::fault::point("before_end");
+    let news = |news| Command::Attempt { run: id.run.clone(), task: id.task.clone(), number: id.number, epoch, news };
+    let dir = context.home.attempt(&id);
+    let known = files::load_shim(&dir)?.map(|file| file.shim).or_else(|| shim.map(shim_id));
+    if let Some(shim) = known.filter(ShimId::is_alive) {
+        match connect(&context.home.control_socket(&id, "agent")).await {
+            Some(mut client) => client.kill(&why(reason)).await?,
+            None => shim.kill()?,
+        }
+        shim.wait_gone().await?;
+    }
+    let workspace = context.home.workspace(&id.run, &id.task);
+    // Where there is no pid namespace, what has left the tree may have outlived it.
+    let (marker, place) = (marker(context, &id), workspace.clone());
+    let left = context.blocking(move || Ok(kill_survivors(&survivors(&marker, &place)?, SURVIVORS_PATIENCE)?)).await?;
+    if !left.is_empty() {
+        return Err(Error::Internal(format!("{} processes of attempt {id} do not end", left.len())));
+    }
+    if is_there(&workspace) {
+        let commit = context.checkpoint(&id, "end of the attempt").await?;
+        context.tell(news(AttemptNews::Checkpointed(commit))).await?;
+        crate::fault::point("after_checkpoint");
+    }
+    crate::fault::point("after_end");
+    Ok(news(AttemptNews::Ended))
+}
+
+fn shim_id(shim: ShimRef) -> ShimId {
+    ShimId { pid: i32::try_from(shim.pid).unwrap_or_default(), start_time: shim.start_time, boot_id: shim.boot_id }
+}
+
+fn why(reason: &EndReason) -> String {
+    match reason {
+        EndReason::Finished => "its agent has ended".to_owned(),
+        EndReason::Failed { why, .. } => why.clone(),
+        EndReason::Parked => "the run was paused".to_owned(),
+        EndReason::Discarded => "the task was discarded".to_owned(),
+    }
+}

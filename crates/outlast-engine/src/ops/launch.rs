@@ -1,0 +1,212 @@
+//! From a task and its attempt to what a shim is told: the adapter's recipe, the sandbox, the gateway's socket.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outlast_agent::launch::PORT;
+use outlast_agent::prompt::{Resumption, handover_prompt, prompt, resume_prompt};
+use outlast_agent::{Adapter, Brief, Inherit, Key, Kind, Launch, Session, adapter, discover, session_uuid};
+use outlast_core::record::Rung;
+use outlast_core::{AttemptId, Class, Epoch, plan};
+use outlast_process::{
+    ContainmentChoice, FileRules, HoldProfile, LaunchSpec, Listener, OsText, TemplateFile, Timeouts,
+};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::home::{private_dir, write_file};
+use crate::ops::attempt::Fault;
+
+/// Kept of each of an agent's outputs: a long session's events are a few megabytes.
+pub(crate) const OUTPUT_LIMIT_BYTES: u64 = 256 * 1024 * 1024;
+/// Kept of one line: a whole test log in one event is a few megabytes.
+pub(crate) const LINE_LIMIT_BYTES: u64 = 16 * 1024 * 1024;
+/// Between asking a tree to end and ending it: enough to write a session's last line.
+pub(crate) const KILL_GRACE: Duration = Duration::from_secs(3);
+/// No output and no request by then: the agent hangs at its start. The slowest real one takes 9 s on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A launch that is ready, and how its output is read.
+pub(crate) struct Ready {
+    pub(crate) spec: LaunchSpec,
+    pub(crate) adapter: &'static dyn Adapter,
+}
+
+/// Everything about an attempt that its launch depends on.
+pub(crate) struct Ask<'a> {
+    pub(crate) id: &'a AttemptId,
+    pub(crate) epoch: Epoch,
+    pub(crate) rung: &'a Rung,
+    pub(crate) plan: &'a plan::Plan,
+    pub(crate) task: &'a plan::Task,
+    pub(crate) workspace: &'a Path,
+    /// What the agent is told beside its task, where it goes on.
+    pub(crate) resumption: Resumption,
+}
+
+/// The adapter of a task's agent.
+pub(crate) fn adapter_of(plan: &plan::Plan, task: &plan::Task) -> Result<(Kind, &'static dyn Adapter), Fault> {
+    let spec = plan.agent(task).ok_or_else(|| Fault::new(Class::Startup, format!("no agent `{}`", task.agent)))?;
+    let kind = Kind::from_name(&spec.kind)
+        .ok_or_else(|| Fault::new(Class::Startup, format!("no adapter for agents of kind `{}`", spec.kind)))?;
+    Ok((kind, adapter(kind)))
+}
+
+/// Builds the launch of an attempt and the folders that it needs.
+pub(crate) fn build(context: &Context, ask: &Ask<'_>) -> Result<Ready, Fault> {
+    let (kind, adapter) = adapter_of(ask.plan, ask.task)?;
+    let brief = brief(context, ask, kind)?;
+    write_file(&brief.goal_file, brief.prompt.as_bytes())?;
+    let launch = adapter.launch(&brief).map_err(|e| Fault::new(Class::Startup, e.to_string()))?;
+    let spec = spec(context, ask, &brief, launch)?;
+    Ok(Ready { spec, adapter })
+}
+
+fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
+    let id = ask.id;
+    let agent = ask.plan.agent(ask.task).ok_or_else(|| Fault::new(Class::Startup, "no such agent"))?;
+    let home = context.home.agent_home(&id.run, &id.task, ask.task.agent.as_str());
+    let temp = context.home.temp(&id.run, &id.task);
+    private_dir(&home)?;
+    private_dir(&temp)?;
+    let told = match ask.rung {
+        Rung::Fresh => prompt(ask.task),
+        Rung::Session(_) => resume_prompt(&ask.resumption),
+        Rung::HandOver => handover_prompt(ask.task, &ask.resumption),
+    };
+    let handover_file = match ask.rung {
+        Rung::Fresh => None,
+        Rung::Session(_) | Rung::HandOver => {
+            let path = home.join("handover.md");
+            write_file(&path, resume_prompt(&ask.resumption).as_bytes())?;
+            Some(path)
+        }
+    };
+    Ok(Brief {
+        program: program(context, kind)?,
+        gateway_url: format!("http://127.0.0.1:{PORT}"),
+        key: Key::new(context.secret(&id.run)?.key(id, ask.epoch)),
+        key_shape: context.key_shape(agent),
+        model: ask.plan.model(ask.task).map(str::to_owned),
+        prompt: told,
+        goal: ask.task.goal.clone(),
+        goal_file: home.join("goal.md"),
+        session: session(ask),
+        attempt: marker(context, id),
+        run: id.run.clone(),
+        task: id.task.clone(),
+        inherit: agent
+            .inherit
+            .iter()
+            .map(|entry| Inherit::parse(entry))
+            .collect::<Result<_, _>>()
+            .map_err(|e| Fault::new(Class::Startup, e.to_string()))?,
+        extra_env: context.toolchain.env.clone(),
+        path: context.toolchain.path.clone(),
+        progress_file: home.join("progress.jsonl"),
+        handover_file,
+        command: agent.command.clone(),
+        command_env: agent.env.clone(),
+        user_home: std::env::home_dir(),
+        workspace: ask.workspace.to_owned(),
+        home,
+        temp,
+    })
+}
+
+fn session(ask: &Ask<'_>) -> Session {
+    match ask.rung {
+        Rung::Session(id) => Session::Resume { id: id.clone() },
+        Rung::Fresh | Rung::HandOver => {
+            Session::Fresh { id: session_uuid(format!("{}/{}", ask.id.run, ask.id).as_bytes()) }
+        }
+    }
+}
+
+/// What every process of an attempt has in its environment: unique on this host for all time.
+pub(crate) fn marker(context: &Context, id: &AttemptId) -> String {
+    format!("{}:{}/{}", context.home.root().display(), id.run, id.slug())
+}
+
+/// The agent's real program; none for a command, which names its own.
+fn program(context: &Context, kind: Kind) -> Result<PathBuf, Fault> {
+    let Some(name) = kind.program() else { return Ok(PathBuf::new()) };
+    let entry = context
+        .toolchain
+        .find(name)
+        .ok_or_else(|| Fault::new(Class::Startup, format!("`{name}` is not on the PATH")))?;
+    Ok(discover::real_program(kind, &entry))
+}
+
+fn spec(context: &Context, ask: &Ask<'_>, brief: &Brief, launch: Launch) -> Result<LaunchSpec, Fault> {
+    let attempt_dir = context.home.attempt(ask.id);
+    private_dir(&attempt_dir)?;
+    let mut sandbox = sandbox(context, &[ask.workspace, &brief.home, &brief.temp]);
+    sandbox.read.extend(launch.read_paths);
+    sandbox.execute.extend(launch.execute_paths);
+    Ok(LaunchSpec {
+        argv: launch.argv.into_iter().map(OsText::new).collect(),
+        env: texts(launch.env),
+        cwd: ask.workspace.to_owned(),
+        control_socket: context.home.control_socket(ask.id, "agent"),
+        marker: brief.attempt.clone(),
+        sandbox,
+        connect_ports: Some(Vec::new()),
+        containment: ContainmentChoice::Auto,
+        timeouts: Timeouts {
+            wall: Some(ask.task.timeout),
+            idle: Some(ask.task.idle_timeout),
+            start: Some(START_TIMEOUT.min(ask.task.timeout)),
+        },
+        kill_grace: KILL_GRACE,
+        output_limit_bytes: OUTPUT_LIMIT_BYTES,
+        line_limit_bytes: LINE_LIMIT_BYTES,
+        files: launch
+            .files
+            .into_iter()
+            .map(|(path, text)| TemplateFile { root: brief.home.clone(), path, text })
+            .collect(),
+        listener: Some(Listener {
+            upstream_socket: context.home.gateway_socket(),
+            path_prefix: format!("/t/{}/{}", ask.id.run, ask.id.slug()),
+            hold: hold_profile(&launch.hold),
+        }),
+        attempt_dir,
+    })
+}
+
+/// By which a request asks for an event stream, in any dialect: in its body, or in Gemini's path.
+const STREAM_MARKS: [&str; 3] = ["\"stream\":true", "\"stream\": true", "streamGenerateContent"];
+
+fn hold_profile(hold: &outlast_agent::Hold) -> HoldProfile {
+    HoldProfile {
+        headers_wait: hold.headers_wait,
+        preamble: hold.preamble.to_owned(),
+        keep_alive: hold.keep_alive.to_owned(),
+        period: hold.period,
+        stream_marks: STREAM_MARKS.map(str::to_owned).into(),
+        buffer_whole: hold.buffer_whole,
+    }
+}
+
+/// The files that something of a task may touch: its own folders, the tools, and the objects that its repository borrows.
+pub(crate) fn sandbox(context: &Context, write: &[&Path]) -> FileRules {
+    let mut rules = FileRules::system();
+    rules.write = write.iter().map(|&path| path.to_owned()).collect();
+    rules.execute.extend(context.toolchain.execute.iter().cloned());
+    rules.read.extend(context.git.borrowed_objects());
+    rules
+}
+
+/// Environment values as the shim takes them.
+pub(crate) fn texts(env: BTreeMap<String, String>) -> BTreeMap<String, OsText> {
+    env.into_iter().map(|(name, value)| (name, OsText::new(value))).collect()
+}
+
+impl From<Error> for Fault {
+    /// A failure of ours, and not the task's fault: worth another attempt.
+    fn from(error: Error) -> Self {
+        Self::new(Class::Vanished, error.to_string())
+    }
+}

@@ -1,0 +1,47 @@
+//! A workspace that is ready for an agent: on its base, with the results of `setup`, its first tree kept.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::record::Rung;
+use outlast_core::{Class, Oid, plan};
+
+use crate::context::Context;
+use crate::ops::attempt::{Attempt, Fault, is_there};
+use crate::ops::setup;
+use crate::repositories::Base;
+
+/// A workspace that an agent can start in.
+pub(crate) struct Prepared {
+    pub(crate) path: PathBuf,
+    pub(crate) base: Oid,
+}
+
+pub(crate) async fn workspace(context: &Arc<Context>, attempt: &Attempt, plan: &plan::Plan) -> Result<Prepared, Fault> {
+    let id = attempt.id.clone();
+    let known = context.task_facts(&id.run, &id.task).await?;
+    let (run_base, needs) = (known.run_base.clone(), attempt.needs.clone());
+    // A task keeps the base that it was started from, so that its change stays measured against one thing.
+    let base = match known.base {
+        Some(base) => base,
+        None => match context.in_git(move |git| git.base(&run_base, &needs)).await? {
+            Base::Commit(base) => base,
+            Base::Conflict(paths) => {
+                return Err(Fault::new(Class::Conflict, format!("the results it needs do not merge: {paths}")));
+            }
+        },
+    };
+    let path = context.home.workspace(&id.run, &id.task);
+    let is_new = attempt.rung == Rung::Fresh || !is_there(&path);
+    let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), known.checkpoint);
+    context.in_git(move |git| git.workspace(&for_git, &on_base, &run_base, restore).map(drop)).await?;
+    if is_new && !plan.run.setup.is_empty() {
+        setup::bring(context, attempt, plan, &known.run_base, &base, &path).await?;
+    }
+    let commit = context.checkpoint(&id, "start of the attempt").await?;
+    let news = AttemptNews::Checkpointed(commit);
+    let (run, task, number, epoch) = (id.run, id.task, id.number, attempt.epoch);
+    context.tell(Command::Attempt { run, task, number, epoch, news }).await?;
+    Ok(Prepared { path, base })
+}

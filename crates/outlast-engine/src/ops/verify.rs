@@ -1,0 +1,134 @@
+//! Checks what an attempt left: its scope, its own verify in the warm workspace, then verify on exactly what would land.
+
+use std::sync::Arc;
+
+use outlast_core::admit::Command;
+use outlast_core::record::Verdict;
+use outlast_core::{AttemptId, Class, Oid, plan};
+use outlast_git::ScopeDiff;
+
+use crate::context::{Context, TaskFacts};
+use crate::error::Error;
+use crate::ops::attempt::one_line;
+use crate::ops::commands::{self, Place};
+use crate::ops::integrate;
+use crate::repositories::{Candidacy, Landable};
+
+pub(crate) async fn perform(context: &Arc<Context>, id: AttemptId, base: Option<Oid>) -> Result<Command, Error> {
+    let plan = context.plan(&id.run).await?;
+    let known = context.task_facts(&id.run, &id.task).await?;
+    let task = plan.task(&id.task).ok_or_else(|| Error::Internal(format!("task `{}` is not in the plan", id.task)))?;
+    let base = base.ok_or_else(|| Error::Internal(format!("attempt {id} has no base")))?;
+    let kept = context.checkpoint(&id, "to be verified").await?;
+    crate::fault::point("after_checkpoint");
+    let check = Check { context, id: &id, plan: &plan, task, known: &known, base: &base, end: &kept };
+    let verdict = match check.verdict().await? {
+        Ok(result) => Verdict::Passed { result },
+        Err((class, why)) => Verdict::Failed { class, why: one_line(&why) },
+    };
+    crate::fault::point("after_verify");
+    let AttemptId { run, task, number } = id;
+    Ok(Command::Verified { run, task, number, checkpoint: Some(kept), verdict })
+}
+
+struct Check<'a> {
+    context: &'a Arc<Context>,
+    id: &'a AttemptId,
+    plan: &'a plan::Plan,
+    task: &'a plan::Task,
+    known: &'a TaskFacts,
+    base: &'a Oid,
+    end: &'a Oid,
+}
+
+/// The verified result, or why there is none.
+type Judged = Result<Oid, (Class, String)>;
+
+impl Check<'_> {
+    async fn verdict(&self) -> Result<Judged, Error> {
+        let (base, end, writes) = (self.base.clone(), self.end.clone(), self.task.writes.clone());
+        let (split, tree) = self
+            .context
+            .in_git(move |git| {
+                let split = git.split(&base, &end, &writes)?;
+                let tree = git.in_scope_tree(&base, &split)?;
+                Ok((split, tree))
+            })
+            .await?;
+        if let Some(refused) = nothing_in_scope(&split) {
+            return Ok(Err(refused));
+        }
+        if let Some(why) = self.warm().await? {
+            return Ok(Err((Class::Verify, why)));
+        }
+        if let Some(why) = self.on_what_would_land(&tree).await? {
+            return Ok(Err((Class::Verify, why)));
+        }
+        let (id, base, at) = (self.id.clone(), self.base.clone(), self.known.started_at);
+        Ok(Ok(self.context.in_git(move |git| git.keep_result(&id, &base, &tree, at)).await?))
+    }
+
+    /// Verify in the workspace: quick, since everything is built there already.
+    async fn warm(&self) -> Result<Option<String>, Error> {
+        let home = &self.context.home;
+        let place = Place {
+            cwd: home.workspace(&self.id.run, &self.id.task),
+            home: home.agent_home(&self.id.run, &self.id.task, self.task.agent.as_str()),
+            temp: home.temp(&self.id.run, &self.id.task),
+            outputs: home.attempt(self.id),
+            attempt: self.id.clone(),
+            timeout: self.task.timeout,
+        };
+        let failed = commands::run(self.context, &place, "verify", &self.task.verify).await?;
+        Ok(failed.map(|failed| format!("`{}`: {}", failed.command, failed.why)))
+    }
+
+    /// Verify on the target merged with the result. A merge that conflicts is told at the landing, where it is due.
+    async fn on_what_would_land(&self, tree: &Oid) -> Result<Option<String>, Error> {
+        let (known, id, agent) = (self.known.clone(), self.id.clone(), self.task.agent.clone());
+        let (base, tree) = (self.base.clone(), tree.clone());
+        let candidacy = self
+            .context
+            .in_git(move |git| {
+                git.candidate(&Landable {
+                    run: &id.run,
+                    task: &id.task,
+                    agent: &agent,
+                    target: &known.target,
+                    run_base: &known.run_base,
+                    base: &base,
+                    tree: &tree,
+                    message: "to be verified",
+                    at: known.started_at,
+                })
+            })
+            .await?;
+        match candidacy {
+            Candidacy::Refused(..) => Ok(None),
+            Candidacy::Ready { candidate, .. } => {
+                integrate::verify(self.context, self.id, self.plan, self.task, &self.known.run_base, &candidate).await
+            }
+        }
+    }
+}
+
+/// How many paths a reason names.
+const PATHS_NAMED: usize = 3;
+
+/// Why a change cannot be a result: there is none, or none of it may land.
+fn nothing_in_scope(split: &ScopeDiff) -> Option<(Class, String)> {
+    if let Some((change, block)) = split.blocked.first() {
+        return Some((Class::Scope, format!("`{}` may never land: {block:?}", change.path_lossy())));
+    }
+    if !split.in_scope.is_empty() {
+        return None;
+    }
+    if split.out_of_scope.is_empty() {
+        return Some((Class::GaveUp, "the agent ended without changing anything".to_owned()));
+    }
+    let named: Vec<String> =
+        split.out_of_scope.iter().take(PATHS_NAMED).map(|c| format!("`{}`", c.path_lossy())).collect();
+    let more = split.out_of_scope.len().saturating_sub(PATHS_NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some((Class::Scope, format!("everything that it changed is outside `writes`: {}{more}", named.join(", "))))
+}

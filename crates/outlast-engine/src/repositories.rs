@@ -1,0 +1,241 @@
+//! The three kinds of repository, in the terms of runs and tasks. Everything here blocks.
+
+use std::path::{Path, PathBuf};
+
+use outlast_core::record::LandingCause;
+use outlast_core::{AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
+use outlast_git::{
+    ByteSlice as _, Candidate, CandidateOutcome, CandidateSpec, Checkpoint, CheckpointSpec, Conflict,
+    FILE_LIMIT_DEFAULT, Integration, Merged, Move, MoveOutcome, Removal, Scope, ScopeDiff, Spec, Store, TargetState,
+    UserRepo, Workspace,
+};
+use outlast_process::survivors;
+
+use crate::error::Error;
+use crate::home::RepoHome;
+
+/// The user's repository and ours.
+pub(crate) struct Repositories {
+    user: UserRepo,
+    store: Store,
+    integration: Integration,
+    home: RepoHome,
+}
+
+/// What a base came to.
+pub(crate) enum Base {
+    /// The commit that a task starts from.
+    Commit(Oid),
+    /// The results that it needs do not merge; the paths, for people.
+    Conflict(String),
+}
+
+/// What a candidate came to.
+pub(crate) enum Candidacy {
+    /// A commit that would land on the target's tip.
+    Ready {
+        /// The commit, its tree and its parent.
+        candidate: Candidate,
+        /// The target's tip; nothing where the target is new.
+        old: Option<Oid>,
+    },
+    /// Nothing would land.
+    Refused(LandingCause, String),
+}
+
+/// What of a task would land.
+pub(crate) struct Landable<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) task: &'a TaskId,
+    pub(crate) agent: &'a AgentName,
+    pub(crate) target: &'a str,
+    pub(crate) run_base: &'a Oid,
+    pub(crate) base: &'a Oid,
+    pub(crate) tree: &'a Oid,
+    pub(crate) message: &'a str,
+    pub(crate) at: Timestamp,
+}
+
+impl Repositories {
+    pub(crate) fn open(home: &RepoHome, user: UserRepo) -> Result<Self, Error> {
+        let store = Store::open_or_init(&home.store(), &user)?;
+        Ok(Self { integration: Integration::new(home.integration()), user, store, home: home.clone() })
+    }
+
+    /// The folders of objects that a task's repository borrows: readable in its sandbox.
+    pub(crate) fn borrowed_objects(&self) -> [PathBuf; 2] {
+        [self.user.objects_dir(), self.store.objects_dir().to_owned()]
+    }
+
+    /// Finds out where a run starts from, and pins it.
+    pub(crate) fn begin(&self, run: &RunId, target: &str) -> Result<Oid, Error> {
+        // What lands is a commit in the user's name: without one, nothing need be started.
+        self.user.user_identity()?;
+        let base = match self.user.resolve_target(target)?.tip {
+            Some(tip) => tip,
+            None => self.user.head()?.commit,
+        };
+        self.user.pin_base(&self.store, run, &base)?;
+        Ok(base)
+    }
+
+    /// What a task starts from: the run's base with the results of its needs.
+    pub(crate) fn base(&self, run_base: &Oid, needs: &[Oid]) -> Result<Base, Error> {
+        Ok(match self.store.compose(run_base, needs)? {
+            Merged::Clean(commit) => Base::Commit(commit),
+            Merged::Conflict(conflict) => Base::Conflict(paths(&conflict)),
+        })
+    }
+
+    /// The workspace of a task, made where there is none, brought back from `restore` where it is gone.
+    pub(crate) fn workspace(
+        &self,
+        id: &AttemptId,
+        base: &Oid,
+        run_base: &Oid,
+        restore: Option<Oid>,
+    ) -> Result<Workspace, Error> {
+        let spec = Spec {
+            run: id.run.clone(),
+            task: id.task.clone(),
+            path: self.home.workspace(&id.run, &id.task),
+            base: base.clone(),
+            trusted: run_base.clone(),
+            restore,
+        };
+        Ok(Workspace::create(&self.user, &self.store, &spec)?)
+    }
+
+    /// Keeps the tree of a task's workspace.
+    pub(crate) fn checkpoint(
+        &self,
+        id: &AttemptId,
+        parent: Option<Oid>,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<Checkpoint, Error> {
+        let workspace = Workspace::open(&self.store, &id.run, &id.task)?;
+        let spec = CheckpointSpec {
+            attempt: id.clone(),
+            parent,
+            message: format!("{id}: {why}\n"),
+            at,
+            file_limit: FILE_LIMIT_DEFAULT,
+        };
+        Ok(workspace.checkpoint(&self.store, &self.user, &spec)?)
+    }
+
+    /// What of a change is in the task's scope. A task without `writes` may change anything.
+    pub(crate) fn split(&self, base: &Oid, end: &Oid, writes: &[String]) -> Result<ScopeDiff, Error> {
+        let scope = if writes.is_empty() { Scope::everything() } else { Scope::new(writes)? };
+        Ok(self.store.scope_diff(base, end, &scope)?)
+    }
+
+    /// The tree of `base` with only what is in scope.
+    pub(crate) fn in_scope_tree(&self, base: &Oid, split: &ScopeDiff) -> Result<Oid, Error> {
+        Ok(self.store.in_scope_tree(base, split)?)
+    }
+
+    /// Keeps a verified tree as the task's result.
+    pub(crate) fn keep_result(&self, id: &AttemptId, base: &Oid, tree: &Oid, at: Timestamp) -> Result<Oid, Error> {
+        Ok(self.store.keep_result(&id.run, &id.task, base, tree, at)?)
+    }
+
+    /// The commit that would land, on the target's tip as it is now.
+    pub(crate) fn candidate(&self, what: &Landable<'_>) -> Result<Candidacy, Error> {
+        let old = self.user.resolve_target(what.target)?.tip;
+        let spec = CandidateSpec {
+            run: what.run.clone(),
+            task: what.task.clone(),
+            agent: what.agent.clone(),
+            target_tip: old.clone().unwrap_or_else(|| what.run_base.clone()),
+            base: what.base.clone(),
+            result_tree: what.tree.clone(),
+            message: what.message.to_owned(),
+            author: self.user.user_identity()?,
+            at: what.at,
+        };
+        Ok(match self.user.candidate(&self.store, &spec)? {
+            CandidateOutcome::Ready(candidate) => Candidacy::Ready { candidate, old },
+            CandidateOutcome::Empty => {
+                Candidacy::Refused(LandingCause::Empty, "the target holds all of it already".to_owned())
+            }
+            CandidateOutcome::Conflict(conflict) => {
+                Candidacy::Refused(LandingCause::Conflict, format!("does not merge in {}", paths(&conflict)))
+            }
+        })
+    }
+
+    /// Makes the integration worktree hold exactly this commit.
+    pub(crate) fn integrate(&self, run_base: &Oid, commit: &Oid) -> Result<PathBuf, Error> {
+        Ok(self.integration.checkout(&self.user, &self.store, run_base, commit)?)
+    }
+
+    /// Moves the target, or finds out that it was moved before a crash.
+    pub(crate) fn move_target(&self, step: &Move, parent: &Oid) -> Result<Result<(), (LandingCause, String)>, Error> {
+        match self.user.target_state(step)? {
+            TargetState::Landed => return Ok(Ok(())),
+            TargetState::Moved { tip } => {
+                let tip = tip.map_or_else(|| "gone".to_owned(), |tip| format!("at {tip}"));
+                return Ok(Err((LandingCause::TargetMoved, format!("`{}` is {tip} now", step.target))));
+            }
+            TargetState::AtOld => {}
+        }
+        let tree = self.store.tree(&step.new)?;
+        let candidate = Candidate { commit: step.new.clone(), tree, parent: parent.clone() };
+        self.user.publish(&self.store, &step.run, &step.task, &candidate)?;
+        Ok(match self.user.move_target(&self.store, step)? {
+            MoveOutcome::Moved => Ok(()),
+            MoveOutcome::NotAtOld { found } => {
+                let found = found.map_or_else(|| "gone".to_owned(), |tip| format!("at {tip}"));
+                Err((LandingCause::TargetMoved, format!("`{}` is {found} now", step.target)))
+            }
+            MoveOutcome::CheckedOut { path, command, why } => {
+                let why = why.lines().next().unwrap_or_default().to_owned();
+                let what = format!("`{}` is checked out in {} ({why}); run: {command}", step.target, path.display());
+                Err((LandingCause::TargetCheckedOut, what))
+            }
+        })
+    }
+
+    /// Keeps everything of a task under a ref and removes its workspace.
+    pub(crate) fn discard(&self, run: &RunId, task: &TaskId, last: Option<&Oid>) -> Result<(), Error> {
+        let workspace = match Workspace::open(&self.store, run, task) {
+            Ok(workspace) => workspace,
+            Err(outlast_git::Error::NoWorkspace { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        workspace.archive(&self.store, &self.user, last)?;
+        Ok(workspace.remove(&self.store, &self.user, &Removal::Safe { users: &users })?)
+    }
+
+    /// The user's repository.
+    pub(crate) const fn user(&self) -> &UserRepo {
+        &self.user
+    }
+
+    /// Our own repository.
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+/// How many paths of a conflict are named.
+const PATHS_NAMED: usize = 5;
+
+/// The paths of a conflict, for people.
+fn paths(conflict: &Conflict) -> String {
+    let mut named: Vec<String> =
+        conflict.paths.iter().take(PATHS_NAMED).map(|path| format!("`{}`", path.to_str_lossy())).collect();
+    if conflict.paths.len() > PATHS_NAMED {
+        named.push(format!("{} more", conflict.paths.len() - PATHS_NAMED));
+    }
+    named.join(", ")
+}
+
+/// Who works in a folder, one phrase each.
+pub(crate) fn users(workspace: &Path) -> Vec<String> {
+    // No process has an empty marker, so only what is in the folder is found.
+    let found = survivors("", workspace).unwrap_or_default();
+    found.into_iter().map(|survivor| format!("process {}", survivor.pid)).collect()
+}

@@ -1,0 +1,116 @@
+//! From a checked plan to a run on record: where it starts from, where it lands, who pays.
+//!
+//! Everything that can be refused is refused before the first record: then nothing has been changed.
+
+use std::path::Path;
+
+use outlast_agent::Kind;
+use outlast_core::admit::Command;
+use outlast_core::plan::{Concurrency, Land, Plan, Task};
+use outlast_core::record::{RunSpec, TaskSpec};
+use outlast_core::{AccountId, Oid, RunId, TaskId};
+
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::home::write_file;
+
+/// How many tasks are worked on at once where the plan leaves it open.
+const CONCURRENCY_AUTO: u32 = 5;
+
+/// A run that is about to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Its id.
+    pub run: RunId,
+    /// The commit that tasks start from.
+    pub base: Oid,
+    /// The branch that results land on.
+    pub target: String,
+}
+
+/// Puts a run on record. Its tasks start as soon as this returns.
+///
+/// # Errors
+/// Where the repository, the target, the accounts or the agents do not allow it.
+pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
+    let context = engine.context()?;
+    check_agents(context, plan)?;
+    let run = new_id(engine, plan).await?;
+    let target = plan.run.target_of(&run);
+    let (id, wanted) = (run.clone(), target.clone());
+    let base = context.in_git(move |git| git.begin(&id, &wanted)).await?;
+
+    let text = serde_json::to_vec(plan).map_err(|e| Error::Internal(format!("the plan does not serialise: {e}")))?;
+    let hash = outlast_config::content_hash(plan);
+    write_file(&context.home.plan(&hash), &text)?;
+    context.secret(&run)?;
+
+    let tasks = plan.tasks.iter().map(|task| Ok((task.id.clone(), task_spec(context, plan, task)?)));
+    let tasks = tasks.collect::<Result<Vec<(TaskId, TaskSpec)>, Error>>()?;
+    let spec = RunSpec {
+        plan: hash,
+        base: base.clone(),
+        target: target.clone(),
+        concurrency: match plan.run.concurrency {
+            Concurrency::Fixed(concurrency) => concurrency,
+            Concurrency::Auto => CONCURRENCY_AUTO,
+        },
+        auto_land: plan.run.land == Land::Auto,
+        seed: outlast_core::hash::fnv1a(run.as_str().as_bytes()),
+    };
+    engine.handle().tell(Command::StartRun { run: run.clone(), spec, tasks }).await?;
+    Ok(Start { run, base, target })
+}
+
+/// Refuses a plan whose agents are not on this host: no token is spent to find out.
+fn check_agents(context: &Context, plan: &Plan) -> Result<(), Error> {
+    for task in &plan.tasks {
+        let Some(agent) = plan.agent(task) else { continue };
+        let kind = Kind::from_name(&agent.kind).ok_or_else(|| Error::AgentMissing { program: agent.kind.clone() })?;
+        let program = match kind.program() {
+            Some(program) => program.to_owned(),
+            None => agent.command.first().cloned().unwrap_or_default(),
+        };
+        let is_path = program.contains('/');
+        let there = if is_path { Path::new(&program).exists() } else { context.toolchain.find(&program).is_some() };
+        // A path without a root lies in the workspace, which does not exist yet.
+        if !there && !(is_path && !program.starts_with('/')) {
+            return Err(Error::AgentMissing { program });
+        }
+    }
+    Ok(())
+}
+
+fn task_spec(context: &Context, plan: &Plan, task: &Task) -> Result<TaskSpec, Error> {
+    let agent = plan.agent(task).ok_or_else(|| Error::Internal(format!("no agent `{}`", task.agent)))?;
+    let named: Vec<AccountId> = agent.accounts.clone();
+    let accounts = if named.is_empty() { context.accounts.clone() } else { named };
+    let is_command = agent.kind == Kind::Command.name();
+    if accounts.is_empty() && !is_command {
+        return Err(Error::NoAccount { agent: task.agent.clone() });
+    }
+    Ok(TaskSpec {
+        needs: task.needs.clone(),
+        writes: task.writes.clone(),
+        agent: task.agent.clone(),
+        // A command may never ask a model anything: it is only held up by a quota where the plan names one.
+        needs_quota: !is_command || !agent.accounts.is_empty(),
+        accounts,
+        retries: task.retries,
+    })
+}
+
+/// A name for the run that is short, says which plan it is, and is new.
+async fn new_id(engine: &Engine, plan: &Plan) -> Result<RunId, Error> {
+    let name = TaskId::new(&plan.run.name).slug();
+    loop {
+        let mut bytes = [0; 2];
+        getrandom::fill(&mut bytes).map_err(|e| Error::Internal(format!("no random bytes: {e}")))?;
+        let id = RunId::new(format!("{name}-{}", crate::home::hex(&bytes)));
+        let candidate = id.clone();
+        if !engine.handle().look(move |core| core.runs.contains_key(&candidate)).await? {
+            return Ok(id);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The loop: the one thread that owns the state.
+//!
+//! Everything that happens reaches it as a [`Message`] and waits its turn; a batch of what has piled up shares one
+//! commit. It blocks on the channel until something arrives or time alone makes a difference.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use outlast_core::admit::Command;
+use outlast_core::desired::OperationKey;
+use outlast_core::driver::{Answer, Driver, Effects, Input, Store};
+use outlast_core::{Core, Record, Timestamp};
+use tokio::sync::{broadcast, oneshot};
+
+use crate::admission::{Asks, PendingAsk};
+use crate::error::Error;
+
+/// How many inputs share a turn: bounds how long one turn takes.
+const BATCH_MAX: usize = 512;
+/// How many records a slow listener may lag behind before it must look at the state anew.
+const RECORDS_KEPT: usize = 4096;
+
+/// Something for the loop.
+pub(crate) enum Message {
+    /// News or a wish, and who wants to know what became of it.
+    Input(Input, Option<oneshot::Sender<Result<Answer, Error>>>),
+    /// A request that wants to be forwarded.
+    Ask(PendingAsk),
+    /// A look at the state.
+    Look(Box<dyn FnOnce(&Core) + Send>),
+    /// The end.
+    Stop,
+}
+
+/// A handle on the loop.
+#[derive(Clone)]
+pub struct LoopHandle {
+    sender: Sender<Message>,
+    records: broadcast::Sender<Arc<[Record]>>,
+}
+
+impl std::fmt::Debug for LoopHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LoopHandle")
+    }
+}
+
+impl LoopHandle {
+    /// A handle and the end that the loop reads from.
+    pub(crate) fn channel() -> (Self, Receiver<Message>) {
+        let (sender, receiver) = channel();
+        (Self { sender, records: broadcast::channel(RECORDS_KEPT).0 }, receiver)
+    }
+
+    /// Says something and waits until it is durable or refused.
+    ///
+    /// # Errors
+    /// Where it was refused, could not be made durable, or the engine has stopped.
+    pub async fn tell(&self, command: Command) -> Result<(), Error> {
+        self.input(Input::from(command)).await
+    }
+
+    /// As [`LoopHandle::tell`], and says which operation has returned with it.
+    pub(crate) async fn returns(&self, key: OperationKey, command: Option<Command>) -> Result<(), Error> {
+        self.input(Input { command, returns: Some(key) }).await
+    }
+
+    async fn input(&self, input: Input) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.sender.send(Message::Input(input, Some(reply))).map_err(|_| Error::Stopped)?;
+        answer.await.map_err(|_| Error::Stopped)??.map_err(Error::Rejected)
+    }
+
+    /// Says something that nobody waits for.
+    pub(crate) fn mention(&self, command: Command) {
+        // A loop that is gone has nothing left to record: the journal is replayed by the next one.
+        drop(self.sender.send(Message::Input(Input::from(command), None)));
+    }
+
+    pub(crate) fn ask(&self, ask: PendingAsk) -> Result<(), Error> {
+        self.sender.send(Message::Ask(ask)).map_err(|_| Error::Stopped)
+    }
+
+    /// Looks at the state.
+    ///
+    /// # Errors
+    /// Where the engine has stopped.
+    pub async fn look<T: Send + 'static>(&self, look: impl FnOnce(&Core) -> T + Send + 'static) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        let look = Box::new(move |core: &Core| drop(reply.send(look(core))));
+        self.sender.send(Message::Look(look)).map_err(|_| Error::Stopped)?;
+        answer.await.map_err(|_| Error::Stopped)
+    }
+
+    /// Every record from now on, in order, once it is durable.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<[Record]>> {
+        self.records.subscribe()
+    }
+
+    pub(crate) fn records(&self) -> broadcast::Sender<Arc<[Record]>> {
+        self.records.clone()
+    }
+
+    pub(crate) fn stop(&self) {
+        drop(self.sender.send(Message::Stop));
+    }
+}
+
+/// Runs the loop until it is told to stop or the journal takes no more records.
+///
+/// # Errors
+/// Where records could not be made durable: nothing of them took effect, and the engine must stop.
+pub(crate) fn run<S, E>(mut driver: Driver<S, E>, mut asks: Asks, receiver: &Receiver<Message>) -> Result<(), Error>
+where
+    S: Store<Error = Error>,
+    E: Effects,
+{
+    // The first turn has no input: it asks for everything that a crash left undone.
+    let mut batch: Vec<Message> = Vec::new();
+    loop {
+        let now = now();
+        let (inputs, replies, stop) = sort(batch, &mut asks, driver.core());
+        let held = asks.news(driver.core(), now);
+        let told = inputs.len();
+        let inputs = inputs.into_iter().chain(held.into_iter().map(Input::from)).collect();
+        match driver.step(now, inputs) {
+            Ok(answers) => {
+                for (reply, answer) in replies.into_iter().zip(answers.into_iter().take(told)) {
+                    if let Some(reply) = reply {
+                        drop(reply.send(Ok(answer)));
+                    }
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        asks.settle(driver.core(), now);
+        if stop {
+            return Ok(());
+        }
+        batch = wait(receiver, asks.wake_at(driver.core(), now), now);
+    }
+}
+
+type Sorted = (Vec<Input>, Vec<Option<oneshot::Sender<Result<Answer, Error>>>>, bool);
+
+fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core) -> Sorted {
+    let (mut inputs, mut replies, mut stop) = (Vec::new(), Vec::new(), false);
+    for message in batch {
+        match message {
+            Message::Input(input, reply) => {
+                inputs.push(input);
+                replies.push(reply);
+            }
+            Message::Ask(ask) => asks.push(ask),
+            Message::Look(look) => look(core),
+            Message::Stop => stop = true,
+        }
+    }
+    (inputs, replies, stop)
+}
+
+/// Waits for the next batch: until a message arrives, or until `wake`.
+fn wait(receiver: &Receiver<Message>, wake: Option<Timestamp>, now: Timestamp) -> Vec<Message> {
+    let first = match wake {
+        // A millisecond more than asked for: waking early would find nothing to do and turn in place.
+        Some(at) => receiver.recv_timeout(at.since(now) + Duration::from_millis(1)),
+        None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+    };
+    match first {
+        Ok(message) => std::iter::once(message).chain(receiver.try_iter().take(BATCH_MAX)).collect(),
+        Err(RecvTimeoutError::Timeout) => Vec::new(),
+        Err(RecvTimeoutError::Disconnected) => vec![Message::Stop],
+    }
+}
+
+/// The wall clock.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,97 @@
+//! Records to and from the journal.
+//!
+//! Streams, revisions and times are columns; the fact is the body. A snapshot only saves time: it is the state that
+//! the records up to its place lead to, and where it is missing, old or damaged, all records are replayed.
+
+use outlast_core::driver::Store;
+use outlast_core::record::VERSION;
+use outlast_core::{Core, Fact, Record, Stream};
+use outlast_journal::{Entry, Journal, JournalReader};
+use std::sync::Arc;
+use tokio::sync::broadcast;
+
+use crate::error::Error;
+
+/// How many records lie between two snapshots: replay of that many takes a small part of a second.
+const SNAPSHOT_EVERY: u64 = 10_000;
+/// Rises whenever the shape of [`Core`] changes: a snapshot of another shape is not read.
+const SNAPSHOT_VERSION: u16 = 1;
+
+/// The engine's store: the journal, and everyone who listens to what it takes.
+pub(crate) struct JournalStore {
+    journal: Journal,
+    records: broadcast::Sender<Arc<[Record]>>,
+    snapshot_at: u64,
+}
+
+impl JournalStore {
+    pub(crate) fn new(journal: Journal, records: broadcast::Sender<Arc<[Record]>>) -> Self {
+        let snapshot_at = journal.last_seq();
+        Self { journal, records, snapshot_at }
+    }
+}
+
+impl Store for JournalStore {
+    type Error = Error;
+
+    fn append(&mut self, records: &[(u64, Record)]) -> Result<(), Error> {
+        crate::fault::point("before_append");
+        let entries = records.iter().map(|(revision, record)| entry(*revision, record)).collect::<Result<_, _>>()?;
+        self.journal.append(entries)?;
+        crate::fault::point("after_append");
+        // Nobody need listen.
+        drop(self.records.send(records.iter().map(|(_, record)| record.clone()).collect()));
+        Ok(())
+    }
+
+    fn turn_ended(&mut self, core: &Core) -> Result<(), Error> {
+        let seq = self.journal.last_seq();
+        if seq < self.snapshot_at + SNAPSHOT_EVERY {
+            return Ok(());
+        }
+        let bytes =
+            serde_json::to_vec(core).map_err(|e| Error::Internal(format!("a snapshot does not serialise: {e}")))?;
+        self.journal.snapshot_save(seq, SNAPSHOT_VERSION, &bytes)?;
+        self.snapshot_at = seq;
+        Ok(())
+    }
+}
+
+fn entry(revision: u64, record: &Record) -> Result<Entry, Error> {
+    let body = serde_json::to_string(&record.fact)
+        .map_err(|e| Error::Internal(format!("a record does not serialise: {e}")))?;
+    Ok(Entry { stream: record.stream.to_string(), revision, at: record.at, version: VERSION, body })
+}
+
+/// Reads a record of any version that was ever written.
+///
+/// # Errors
+/// [`Error::Internal`] where an entry is none of ours: the journal is damaged, or of a later version.
+pub(crate) fn record(entry: &Entry) -> Result<Record, Error> {
+    let broken = |why: String| Error::Unreadable { stream: entry.stream.clone(), revision: entry.revision, why };
+    if entry.version > VERSION {
+        return Err(broken(format!("it has version {}, this outlast knows versions up to {VERSION}", entry.version)));
+    }
+    let stream = Stream::parse(&entry.stream).ok_or_else(|| broken("its stream is unknown".to_owned()))?;
+    let fact: Fact = serde_json::from_str(&entry.body).map_err(|e| broken(e.to_string()))?;
+    Ok(Record { at: entry.at, stream, fact })
+}
+
+/// The state that a journal leads to.
+///
+/// # Errors
+/// Where the journal cannot be read or holds what is no record.
+pub fn replay(reader: &JournalReader) -> Result<Core, Error> {
+    let (mut core, after) = match reader.snapshot_load()? {
+        Some(snapshot) if snapshot.version == SNAPSHOT_VERSION => match serde_json::from_slice(&snapshot.bytes) {
+            Ok(core) => (core, snapshot.seq),
+            Err(_) => (Core::default(), 0),
+        },
+        _ => (Core::default(), 0),
+    };
+    reader.replay(after, |_, entry| {
+        core.apply(&record(&entry)?);
+        Ok::<_, Error>(())
+    })?;
+    Ok(core)
+}

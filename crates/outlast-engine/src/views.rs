@@ -1,0 +1,219 @@
+//! What scripts and faces see of the state. The same views come from a running engine and from a journal alone.
+
+use std::collections::BTreeMap;
+
+use outlast_api::{
+    AccountView, BudgetView, EngineView, RunLine, Status, TaskView, TokensView, WindowView, rfc3339, schema,
+};
+use outlast_core::explain::Why;
+use outlast_core::plan::Plan;
+use outlast_core::record::{RunEnd, Rung};
+use outlast_core::run::{Mode, Run};
+use outlast_core::task::{Phase, Task};
+use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
+
+use crate::home::RepoHome;
+
+/// Billionths of a dollar in a dollar.
+const NANOS: f64 = 1e9;
+
+/// A run as `status --json` shows it.
+pub fn status(
+    core: &Core,
+    run: &Run,
+    plan: Option<&Plan>,
+    home: &RepoHome,
+    engine: Option<u32>,
+    now: Timestamp,
+) -> Status {
+    let tasks: Vec<TaskView> = run.tasks.iter().map(|task| task_view(core, run, task, home, now)).collect();
+    Status {
+        schema: schema("status"),
+        run: run.id.to_string(),
+        state: state(run).to_owned(),
+        engine: engine.map(|pid| EngineView { pid }),
+        started_at: rfc3339(run.started_at),
+        base: run.spec.base.to_string(),
+        target: run.spec.target.clone(),
+        counts: counts(run),
+        accounts: accounts(core, run),
+        budget: budget(&total(run), plan),
+        tasks,
+    }
+}
+
+/// A run in one line.
+pub fn run_line(run: &Run, repository: Option<String>) -> RunLine {
+    RunLine {
+        run: run.id.to_string(),
+        repository,
+        state: state(run).to_owned(),
+        started_at: rfc3339(run.started_at),
+        counts: counts(run),
+    }
+}
+
+/// The run's state in the contract.
+///
+/// A run whose tasks a person changed after its end (landed, discarded) is told by what they are now.
+pub fn state(run: &Run) -> &'static str {
+    match run.mode {
+        Mode::Running if only_waits(run) => "parked",
+        Mode::Running => "running",
+        Mode::Paused => "parked",
+        Mode::Stopped => "stopped",
+        Mode::Finished(RunEnd::Done) => "done",
+        Mode::Finished(RunEnd::Degraded) => "degraded",
+        Mode::Finished(RunEnd::Failed) => "failed",
+    }
+}
+
+/// Whether everything that is left waits for a provider.
+fn only_waits(run: &Run) -> bool {
+    let mut waits = false;
+    for task in &run.tasks {
+        match task.state() {
+            "held" | "parked" => waits = true,
+            "running" | "verifying" | "landing" => return false,
+            "ready" if matches!(task.phase, Phase::Ready) => return false,
+            _ => {}
+        }
+    }
+    waits
+}
+
+fn counts(run: &Run) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for task in &run.tasks {
+        *counts.entry(task.state().to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestamp) -> TaskView {
+    let reason = reason(core, run, task, now);
+    let workspace = home.workspace(&run.id, &task.id);
+    TaskView {
+        id: task.id.to_string(),
+        state: task.state().to_owned(),
+        cause: reason.cause,
+        detail: reason.detail,
+        reset_at: reason.until.map(rfc3339),
+        attempts: task.attempts,
+        turns: task.turns,
+        resumed_by: task.resumed_by.as_ref().map(rung),
+        tokens: tokens(&task.usage),
+        usd: usd(&task.usage),
+        workspace: workspace.is_dir().then(|| workspace.display().to_string()),
+        branch: (task.attempts > 0).then(|| format!("outlast/{}", task.id.slug())),
+        checkpoint: task.checkpoint.as_ref().map(ToString::to_string),
+        verify: verify(task),
+        landed: match &task.phase {
+            Phase::Landed { commit, .. } => Some(commit.to_string()),
+            _ => None,
+        },
+    }
+}
+
+struct Reason {
+    cause: Option<String>,
+    detail: Option<String>,
+    until: Option<Timestamp>,
+}
+
+fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
+    let say =
+        |cause: &str, detail: String, until| Reason { cause: Some(cause.to_owned()), detail: Some(detail), until };
+    let none = Reason { cause: None, detail: None, until: None };
+    let failure = |failure: Option<outlast_core::task::Failure>, until| match failure {
+        Some(failure) => say(failure.class.name(), failure.why, until),
+        None => Reason { cause: None, detail: None, until },
+    };
+    match core.explain(&run.id, &task.id, now) {
+        Some(Why::Needs { tasks }) => say("needs", format!("waits for {}", names(&tasks)), None),
+        Some(Why::NoRoom { concurrency }) => say("no_room", format!("all {concurrency} slots are taken"), None),
+        Some(Why::Scope { task }) => say("scope", format!("`{task}` may change the same files"), None),
+        Some(Why::Quota { account, until }) => {
+            say("window_quota", format!("account `{account}` is closed"), Some(until))
+        }
+        Some(Why::Retry { until, failure: f }) => failure(f, Some(until)),
+        Some(Why::Paused) => say("paused", "the run is paused".to_owned(), None),
+        Some(Why::Held(held)) => say(held.class.name(), "its request waits at the gateway".to_owned(), held.until),
+        Some(Why::LandingRefused { cause, detail }) => say(cause.name(), detail, None),
+        Some(Why::Failed { failure: f }) => failure(f, None),
+        Some(Why::Blocked { by }) => say("blocked", format!("`{by}` came to no result"), None),
+        Some(Why::Starting | Why::Working | Why::Verifying | Why::Review | Why::LandingQueue | Why::Over) | None => {
+            none
+        }
+    }
+}
+
+fn names(tasks: &[outlast_core::TaskId]) -> String {
+    tasks.iter().map(|task| format!("`{task}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn rung(rung: &Rung) -> String {
+    let name = match rung {
+        Rung::Fresh => "fresh",
+        Rung::Session(_) => "session",
+        Rung::HandOver => "hand_over",
+    };
+    name.to_owned()
+}
+
+/// Tokens by kind: where no exchange was metered, none is known.
+fn tokens(usage: &Usage) -> TokensView {
+    let known = |tokens| (usage.exchanges > usage.unmetered || usage.exchanges == 0).then_some(tokens);
+    TokensView {
+        input: known(usage.input),
+        cache_write: known(usage.cache_write),
+        cache_read: known(usage.cache_read),
+        output: known(usage.output),
+        spent_again: None,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a price for people: 2^53 billionths are nine million dollars")]
+fn usd(usage: &Usage) -> Option<f64> {
+    usage.price().map(|nanos| nanos as f64 / NANOS)
+}
+
+fn verify(task: &Task) -> Option<String> {
+    let failed = task.last_failure.as_ref().is_some_and(|failure| failure.class == Class::Verify);
+    match (task.result().is_some(), failed) {
+        (true, _) => Some("passed".to_owned()),
+        (false, true) => Some("failed".to_owned()),
+        (false, false) => None,
+    }
+}
+
+fn accounts(core: &Core, run: &Run) -> Vec<AccountView> {
+    let mut names: Vec<_> = run.tasks.iter().flat_map(|task| &task.spec.accounts).collect();
+    names.sort();
+    names.dedup();
+    let windows = |name| match core.accounts.get(name) {
+        Some(Window::Closed { class, until }) => vec![WindowView {
+            kind: Some(class.name().to_owned()),
+            used: None,
+            limit: None,
+            reset_at: Some(rfc3339(*until)),
+            state: "closed".to_owned(),
+        }],
+        Some(Window::Open) | None => {
+            vec![WindowView { kind: None, used: None, limit: None, reset_at: None, state: "open".to_owned() }]
+        }
+    };
+    names.into_iter().map(|name| AccountView { name: name.to_string(), windows: windows(name) }).collect()
+}
+
+fn budget(usage: &Usage, plan: Option<&Plan>) -> BudgetView {
+    let budget = plan.map(|plan| &plan.run.budget);
+    #[expect(clippy::cast_precision_loss, reason = "a price for people")]
+    let usd_limit = budget.and_then(|budget| budget.usd_micros).map(|micros| micros as f64 / 1e6);
+    BudgetView {
+        usd_used: usd(usage),
+        usd_limit,
+        tokens_used: usage.input + usage.cache_write + usage.cache_read + usage.output,
+        tokens_limit: budget.and_then(|budget| budget.tokens),
+    }
+}
