@@ -1,0 +1,63 @@
+//! The engine's side of a shim's control socket.
+
+use std::path::Path;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::error::{Error, Result};
+use crate::protocol::{Command, Event};
+
+/// A connection to one shim: what it says, and commands to it.
+#[derive(Debug)]
+pub struct ShimClient {
+    events: Lines<BufReader<OwnedReadHalf>>,
+    commands: OwnedWriteHalf,
+}
+
+impl ShimClient {
+    /// Connects; the first event is [`Event::State`].
+    ///
+    /// # Errors
+    /// [`Error::File`] when nobody listens there: the shim has left, or was killed.
+    pub async fn connect(control_socket: &Path) -> Result<Self> {
+        let stream = UnixStream::connect(control_socket).await.map_err(Error::file("connect to", control_socket))?;
+        let (reader, commands) = stream.into_split();
+        Ok(Self { events: BufReader::new(reader).lines(), commands })
+    }
+
+    /// The next event; `None` once the shim has left. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`Error::Control`] when the connection breaks or what is said is not understood.
+    pub async fn next_event(&mut self) -> Result<Option<Event>> {
+        let failed = |why: String| Error::Control { why };
+        let Some(line) = self.events.next_line().await.map_err(|error| failed(error.to_string()))? else {
+            return Ok(None);
+        };
+        serde_json::from_str(&line).map(Some).map_err(|error| failed(format!("{error} in {line:?}")))
+    }
+
+    /// Begins the kill ladder; [`Event::Exited`] follows when the tree is empty.
+    ///
+    /// # Errors
+    /// [`Error::Control`] when the shim has left.
+    pub async fn kill(&mut self, reason: &str) -> Result<()> {
+        self.send(&Command::Kill { reason: reason.to_owned() }).await
+    }
+
+    /// Asks for an [`Event::State`].
+    ///
+    /// # Errors
+    /// [`Error::Control`] when the shim has left.
+    pub async fn request_status(&mut self) -> Result<()> {
+        self.send(&Command::Status).await
+    }
+
+    async fn send(&mut self, command: &Command) -> Result<()> {
+        let mut line = serde_json::to_vec(command).map_err(|error| Error::Control { why: error.to_string() })?;
+        line.push(b'\n');
+        self.commands.write_all(&line).await.map_err(|error| Error::Control { why: error.to_string() })
+    }
+}

@@ -1,0 +1,159 @@
+//! The files of a launch, in its attempt folder: who they are, and how they are read and written.
+//!
+//! Secrets may be in them (environment, templates): every one is made with mode 0600, and no symbolic link is followed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::exit::ExitRecord;
+use crate::shim_id::ShimFile;
+use crate::spec::{LaunchSpec, PORT_PLACEHOLDER, TemplateFile};
+
+const PRIVATE: u32 = 0o600;
+
+/// The launch spec, written by the engine.
+pub const LAUNCH: &str = "launch.json";
+/// Who the shim is, written before the program starts.
+pub const SHIM: &str = "shim.json";
+/// How the program ended; there once the tree is empty.
+pub const EXIT: &str = "exit.json";
+/// The program's standard output.
+pub const STDOUT: &str = "stdout";
+/// The program's standard error.
+pub const STDERR: &str = "stderr";
+/// What the shim itself had to say, which is nothing in a good run.
+pub const SHIM_LOG: &str = "shim.err";
+
+/// Reads who runs in `attempt_dir`; `None` when no shim got that far.
+///
+/// # Errors
+/// [`Error::File`] or [`Error::Format`].
+pub fn load_shim(attempt_dir: &Path) -> Result<Option<ShimFile>> {
+    load(&attempt_dir.join(SHIM))
+}
+
+/// Reads how the program in `attempt_dir` ended; `None` while it runs, and for ever when its shim was killed.
+///
+/// # Errors
+/// [`Error::File`] or [`Error::Format`].
+pub fn load_exit(attempt_dir: &Path) -> Result<Option<ExitRecord>> {
+    load(&attempt_dir.join(EXIT))
+}
+
+pub(crate) fn load_launch(path: &Path) -> Result<LaunchSpec> {
+    let spec = load(path)?;
+    spec.ok_or_else(|| Error::file("read", path)(io::ErrorKind::NotFound.into()))
+}
+
+fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).map(Some).map_err(|source| Error::Format { path: path.to_owned(), source })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file("read", path)(error)),
+    }
+}
+
+/// Makes a new, empty file of ours; one left by an earlier launch in the same folder is emptied.
+pub(crate) fn create(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW);
+    options.open(path).map_err(Error::file("create", path))
+}
+
+/// Writes `value` so that a reader sees all of it or none.
+pub(crate) fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    replace(path, value, false)
+}
+
+/// As [`write_whole`], and on disk before the name is: after a power cut the file is whole or absent.
+pub(crate) fn write_durably<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    replace(path, value, true)
+}
+
+fn replace<T: Serialize>(path: &Path, value: &T, durable: bool) -> Result<()> {
+    let partial = path.with_extension("partial");
+    let text = serde_json::to_vec(value).map_err(|source| Error::Format { path: path.to_owned(), source })?;
+    let mut file = create(&partial)?;
+    file.write_all(&text).map_err(Error::file("write", &partial))?;
+    if durable {
+        file.sync_data().map_err(Error::file("sync", &partial))?;
+    }
+    std::fs::rename(&partial, path).map_err(Error::file("rename to", path))
+}
+
+/// Writes one template file beneath its root, refusing any symbolic link on the way: the folders may hold what an
+/// earlier attempt left there, and the writer is not sandboxed.
+pub(crate) fn write_template(template: &TemplateFile, port: Option<u16>) -> Result<()> {
+    let whole = template.root.join(&template.path);
+    let refused = |errno: Errno| Error::file("write the template file", &whole)(errno.into());
+    let folder = open_folder_beneath(&template.root, &template.path).map_err(refused)?;
+    let name = template.path.file_name().ok_or(Errno::EINVAL).map_err(refused)?;
+    match unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir) {
+        Ok(()) | Err(Errno::ENOENT) => {}
+        Err(errno) => return Err(refused(errno)),
+    }
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = openat(&folder, name, flags, Mode::from_bits_truncate(PRIVATE)).map_err(refused)?;
+    let text =
+        port.map_or_else(|| template.text.clone(), |port| template.text.replace(PORT_PLACEHOLDER, &port.to_string()));
+    File::from(file).write_all(text.as_bytes()).map_err(Error::file("write the template file", &whole))
+}
+
+fn open_folder_beneath(root: &Path, path: &Path) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut folder = openat(nix::fcntl::AT_FDCWD, root, flags, Mode::empty())?;
+    for part in path.parent().map(PathBuf::from).unwrap_or_default().components() {
+        match mkdirat(folder.as_fd(), part.as_os_str(), Mode::from_bits_truncate(0o700)) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        folder = openat(&folder, part.as_os_str(), flags | OFlag::O_NOFOLLOW, Mode::empty())?;
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn template(root: &Path, path: &str) -> TemplateFile {
+        TemplateFile { root: root.to_owned(), path: path.into(), text: "url = http://127.0.0.1:{port}/".to_owned() }
+    }
+
+    #[test]
+    fn a_template_replaces_an_old_file_and_is_private() {
+        let root = tempfile::tempdir().unwrap();
+        for port in [80, 81] {
+            write_template(&template(root.path(), "a/b/settings"), Some(port)).unwrap();
+        }
+        let written = root.path().join("a/b/settings");
+        assert_eq!(std::fs::read_to_string(&written).unwrap(), "url = http://127.0.0.1:81/");
+        assert_eq!(written.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_planted_link_never_leads_a_template_outside() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(outside.path().join("victim"), "kept").unwrap();
+        symlink(outside.path(), root.path().join("folder")).unwrap();
+        symlink(outside.path().join("victim"), root.path().join("file")).unwrap();
+        assert!(write_template(&template(root.path(), "folder/victim"), None).is_err());
+        write_template(&template(root.path(), "file"), None).unwrap();
+        assert_eq!(std::fs::read_to_string(outside.path().join("victim")).unwrap(), "kept");
+    }
+}

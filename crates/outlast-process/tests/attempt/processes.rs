@@ -1,0 +1,139 @@
+//! Trees that do not want to end.
+
+use std::time::{Duration, Instant};
+
+use outlast_process::{ContainmentChoice, ExitReason, Spawner, Trace};
+
+use crate::support::{Bench, Test, block_on};
+
+/// Three spinning processes, each in a session of its own and forked twice, so that no parent or group leads to them.
+const SPINNERS: &str =
+    "for i in 1 2 3; do setsid sh -c 'sh -c \"while :; do :; done\" & exit 0' & done; wait; echo ready; sleep 600";
+
+pub(crate) const TESTS: &[Test] = &[
+    ("d07_detached_spinners_end_with_a_kill", |spawner| block_on(spinners_end(spawner, ContainmentChoice::Auto))),
+    ("d07_detached_spinners_end_with_a_kill_under_the_subreaper", |spawner| {
+        block_on(spinners_end(spawner, ContainmentChoice::Subreaper));
+    }),
+    ("d07_detached_spinners_end_when_the_shim_is_killed", |spawner| {
+        block_on(async {
+            let mut running = Bench::new(SPINNERS).start(spawner).await;
+            assert!(running.state.shim.containment.pid_ns, "this host has no pid namespaces for us");
+            running.wrote(6).await;
+            let spinners = running.traces();
+            assert!(spinners.len() >= 4, "{spinners:?}");
+            let killed = Instant::now();
+            running.shim.kill().unwrap();
+            running.shim.wait_gone().await.unwrap();
+            // The kernel ends the rest on its own; whoever is still there is waited for, not killed.
+            await_end(&spinners).await;
+            assert!(killed.elapsed() < Duration::from_secs(2));
+            assert_eq!(running.traces(), []);
+        });
+    }),
+    ("d07_what_a_program_leaves_behind_ends_with_it", |spawner| {
+        block_on(async {
+            for containment in [ContainmentChoice::Auto, ContainmentChoice::Subreaper] {
+                let mut bench = Bench::new("setsid sh -c 'sleep 600 & exec sleep 600' & echo bye");
+                bench.spec.containment = containment;
+                let mut running = bench.start(spawner).await;
+                let exit = running.exited().await;
+                assert_eq!((exit.code, exit.reason), (Some(0), ExitReason::Exited));
+                assert_eq!(running.traces(), [], "{containment:?}");
+            }
+        });
+    }),
+    ("d11_wrappers_do_not_save_the_program", |spawner| {
+        block_on(async {
+            let script = "env A=1 sh -c 'sh -c \"echo ready; sleep 600; true\"; true'; true";
+            let mut running = Bench::new(script).start(spawner).await;
+            running.wrote(6).await;
+            running.client.kill("test").await.unwrap();
+            let exit = running.exited().await;
+            assert_eq!((exit.reason, exit.detail.as_deref()), (ExitReason::Killed, Some("test")));
+            assert_eq!(running.traces(), []);
+        });
+    }),
+    ("d13_a_stopped_program_that_ignores_requests_is_killed", |spawner| {
+        block_on(async {
+            for containment in [ContainmentChoice::Auto, ContainmentChoice::Subreaper] {
+                let mut bench = Bench::new("trap '' TERM; echo ready; kill -STOP $$; kill -STOP $$; sleep 600");
+                bench.spec.containment = containment;
+                let mut running = bench.start(spawner).await;
+                running.wrote(6).await;
+                running.client.kill("stuck").await.unwrap();
+                let exit = running.exited().await;
+                assert_eq!((exit.reason, exit.signal), (ExitReason::Killed, Some(9)), "{containment:?}");
+            }
+        });
+    }),
+    ("a_program_asked_to_end_may_say_goodbye", |spawner| {
+        block_on(async {
+            let mut bench =
+                Bench::new("trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 600 & wait; done");
+            bench.spec.kill_grace = Duration::from_secs(10);
+            let mut running = bench.start(spawner).await;
+            running.wrote(6).await;
+            running.client.kill("time to go").await.unwrap();
+            let exit = running.exited().await;
+            assert_eq!((exit.reason, exit.code), (ExitReason::Killed, Some(3)));
+            assert_eq!(running.stdout(), "ready\nsaved\n");
+        });
+    }),
+    ("the_shim_asked_to_end_ends_its_tree", |spawner| {
+        block_on(async {
+            let mut running = Bench::new("echo ready; sleep 600").start(spawner).await;
+            running.wrote(6).await;
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(running.shim.pid), nix::sys::signal::Signal::SIGTERM)
+                .unwrap();
+            assert_eq!(running.exited().await.reason, ExitReason::ShimTerminated);
+            assert_eq!(running.traces(), []);
+        });
+    }),
+    ("d08_a_stranger_in_the_workspace_is_found_and_killed_only_on_demand", |spawner| {
+        block_on(async {
+            let mut running = Bench::new("echo ready; sleep 600").start(spawner).await;
+            running.wrote(6).await;
+            let mut stranger = tokio::process::Command::new("sleep")
+                .arg("600")
+                .current_dir(running.workspace())
+                .kill_on_drop(true)
+                .spawn()
+                .unwrap();
+            let pid = stranger.id().unwrap().cast_signed();
+            running.client.kill("test").await.unwrap();
+            running.exited().await;
+            let left = running.traces();
+            assert_eq!(left.iter().map(|each| each.pid).collect::<Vec<_>>(), [pid]);
+            assert!(matches!(left[0].trace, Trace::WorkingDirectory(_)), "{left:?}");
+            let watched = stranger.wait();
+            assert_eq!(outlast_process::kill_survivors(&left, Duration::from_secs(5)).unwrap(), []);
+            assert!(!watched.await.unwrap().success());
+        });
+    }),
+];
+
+async fn spinners_end(spawner: &Spawner, containment: ContainmentChoice) {
+    let mut bench = Bench::new(SPINNERS);
+    bench.spec.containment = containment;
+    let mut running = bench.start(spawner).await;
+    running.wrote(6).await;
+    let spinners = running.traces();
+    assert!(spinners.len() >= 4, "{spinners:?}");
+    let killed = Instant::now();
+    running.client.kill("test").await.unwrap();
+    let exit = running.exited().await;
+    assert!(killed.elapsed() < Duration::from_secs(2), "took {:?}", killed.elapsed());
+    assert_eq!(exit.reason, ExitReason::Killed);
+    assert_eq!(running.traces(), []);
+    running.shim.wait_gone().await.unwrap();
+}
+
+/// Waits until the kernel has ended all of these.
+async fn await_end(processes: &[outlast_process::Survivor]) {
+    for process in processes {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned();
+        let id = outlast_process::ShimId { pid: process.pid, start_time: process.start_time, boot_id };
+        id.wait_gone().await.unwrap();
+    }
+}
