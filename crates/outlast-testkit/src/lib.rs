@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod error;
+pub mod fixture;
 pub mod provider;
 pub mod script;
 pub mod wire;

@@ -75,8 +75,21 @@ impl Options {
         }
     }
 
-    /// What the user says first: the prompt, or the text of the goal file; on a resume a file is not read again.
+    /// What the user says first: the goal, and the note of an attempt before this one, if there is any.
     pub(super) fn opening(&self) -> Result<String> {
+        let goal = self.goal()?;
+        match std::env::var_os("OUTLAST_HANDOVER_FILE").map(PathBuf::from) {
+            Some(path) if self.resume.is_none() => {
+                let note =
+                    std::fs::read_to_string(&path).attempting(|| format!("reading the note {}", path.display()))?;
+                Ok(format!("{goal}\n\n{note}"))
+            }
+            _ => Ok(goal),
+        }
+    }
+
+    /// The prompt, or the text of the goal file; on a resume a file is not read again.
+    pub(super) fn goal(&self) -> Result<String> {
         if let Some(prompt) = &self.prompt {
             return Ok(prompt.clone());
         }

@@ -27,7 +27,7 @@ pub(super) fn run(options: &Options, own_args: usize) -> Result<u8> {
             Some(id) => Session::load(&home, id)?,
             None => Session::new(options.session_id.clone(), &options.model),
         };
-        let local = Local::new(own_args, attempt::number(&opening, &home)?);
+        let local = Local::new(own_args, attempt::number(&options.goal()?, &home)?);
         let report = Report::start(&session.id, &options.model);
         session.push(&home, [Item::User { text: opening.clone() }])?;
         let mut agent = Agent { home, session, report, local };

@@ -99,7 +99,7 @@ fn usage(question: Question<'_>, text: &str, call: Option<&Call>, turn: &Turn) -
     let Question { conversation, body_bytes, .. } = question;
     let tokens = |bytes: usize| bytes.div_ceil(4) as u64;
     let all = tokens(body_bytes).max(4);
-    let last_call = conversation.items.iter().rposition(|item| matches!(item, Item::Call(_) | Item::Assistant { .. }));
+    let last_call = conversation.items.iter().rposition(|item| matches!(item, Item::Call(_)));
     let fresh = conversation.items[last_call.unwrap_or(0)..].iter().map(item_bytes).sum::<usize>();
     let cache_write = if last_call.is_some() { tokens(fresh).min(all - 4) } else { all - 4 };
     let written = text.len() + call.map_or(0, |call| call.name.len() + call.arguments.to_string().len());

@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::refusal::RefusalKind;
 use crate::wire::Dialect;
 
+#[cfg(test)]
+mod tests;
+
 /// Something that goes wrong with one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -32,12 +35,12 @@ pub enum Fault {
         #[serde(default)]
         body: Value,
     },
-    /// The connection breaks in the middle of the answer.
+    /// The connection breaks before the answer is whole.
     Cut {
-        /// After this many whole events, and …
+        /// After this many events, and …
         #[serde(default)]
         after_frames: usize,
-        /// … this many bytes of the next one.
+        /// … this many bytes more, whatever they belong to.
         #[serde(default)]
         and_bytes: usize,
     },

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::arrival::{Arrival, Ruling, Settlement};
 use super::books::Books;
@@ -26,19 +26,23 @@ enum Message {
 #[derive(Clone)]
 pub(super) struct Keeper {
     messages: mpsc::UnboundedSender<Message>,
+    changes: watch::Receiver<u64>,
 }
 
 impl Keeper {
     /// Starts the keeper; it ends when the last handle is gone.
     pub(super) fn start(script: &Script, log: Option<File>) -> Self {
         let (messages, mut inbox) = mpsc::unbounded_channel();
+        let (changed, changes) = watch::channel(0);
         let mut desk = Desk { books: Books::new(script), log, started: Instant::now() };
         tokio::spawn(async move {
             while let Some(message) = inbox.recv().await {
-                desk.handle(message);
+                if desk.handle(message) {
+                    changed.send_modify(|version| *version += 1);
+                }
             }
         });
-        Self { messages }
+        Self { messages, changes }
     }
 
     pub(super) fn note(&self, entry: LogEntry, body: Bytes) {
@@ -66,6 +70,19 @@ impl Keeper {
         self.ask(|reply| Message::Body(number, reply)).await.flatten()
     }
 
+    /// Waits until the log meets a condition, from change to change.
+    pub(super) async fn wait_until(&self, met: impl Fn(&[LogEntry]) -> bool) -> Vec<LogEntry> {
+        let mut changes = self.changes.clone();
+        loop {
+            // Marked as seen before the log is read, so that a change in between wakes this up again.
+            changes.borrow_and_update();
+            let log = self.log().await;
+            if met(&log) || changes.changed().await.is_err() {
+                return log;
+            }
+        }
+    }
+
     fn tell(&self, message: Message) {
         // The keeper is gone only while the runtime shuts down; nobody is left to read the books then.
         drop(self.messages.send(message));
@@ -86,7 +103,8 @@ struct Desk {
 }
 
 impl Desk {
-    fn handle(&mut self, message: Message) {
+    /// Whether the log has changed.
+    fn handle(&mut self, message: Message) -> bool {
         match message {
             Message::Note(entry, body) => {
                 let number = self.books.note(*entry, body);
@@ -103,10 +121,20 @@ impl Desk {
                 self.books.settle(&settlement);
                 self.write(settlement.number);
             }
-            Message::Bill(reply) => drop(reply.send(self.books.bill())),
-            Message::Log(reply) => drop(reply.send(self.books.log())),
-            Message::Body(number, reply) => drop(reply.send(self.books.body(number))),
+            Message::Bill(reply) => {
+                drop(reply.send(self.books.bill()));
+                return false;
+            }
+            Message::Log(reply) => {
+                drop(reply.send(self.books.log()));
+                return false;
+            }
+            Message::Body(number, reply) => {
+                drop(reply.send(self.books.body(number)));
+                return false;
+            }
         }
+        true
     }
 
     /// Writes a finished entry as one line. A log that cannot be written is said once on stderr, then given up.

@@ -16,6 +16,9 @@ use super::keeper::Keeper;
 use super::log::Ended;
 use crate::wire::{Dialect, Frame, Usage};
 
+#[cfg(test)]
+mod tests;
+
 /// The body of every response of the provider.
 pub(super) type Body = BoxBody<Bytes, io::Error>;
 
@@ -71,17 +74,24 @@ pub(super) fn beats(frames: Vec<Frame>, fault: Option<&Fault>, dialect: Dialect,
     beats
 }
 
-/// Keeps `whole` frames and `bytes` of the next one; always less than everything.
+/// Keeps `whole` frames and `bytes` more; always less than everything, so that a cut is one.
 fn cut(frames: &mut Vec<Frame>, whole: usize, bytes: usize) {
-    let last = frames.len().saturating_sub(1);
-    let (whole, bytes) = if whole > last { (last, usize::MAX) } else { (whole, bytes) };
-    let Some(next) = frames.get(whole) else { return };
-    let bytes = bytes.min(next.bytes.len() / 2);
-    let part = Frame { bytes: next.bytes.slice(..bytes), declares: None };
-    frames.truncate(whole);
-    if bytes > 0 {
-        frames.push(part);
+    let Some(last) = frames.last().map(|frame| frame.bytes.len()) else { return };
+    let total: usize = frames.iter().map(|frame| frame.bytes.len()).sum();
+    let head: usize = frames.iter().take(whole).map(|frame| frame.bytes.len()).sum();
+    let mut left = head.saturating_add(bytes);
+    if left >= total {
+        left = total - last.div_ceil(2);
     }
+    frames.retain_mut(|frame| {
+        let kept = left.min(frame.bytes.len());
+        left -= kept;
+        if kept < frame.bytes.len() {
+            // Part of an event declares nothing.
+            *frame = Frame { bytes: frame.bytes.slice(..kept), declares: None };
+        }
+        kept > 0
+    });
 }
 
 /// An exchange in flight; books its end when it is played out or dropped.

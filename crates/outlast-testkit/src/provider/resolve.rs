@@ -6,6 +6,9 @@ use crate::digest;
 use crate::script::{Scenario, inline_script};
 use crate::wire::{Conversation, Item};
 
+#[cfg(test)]
+mod tests;
+
 /// Where a conversation stands.
 #[derive(Debug)]
 pub(super) struct Position {

@@ -87,6 +87,11 @@ impl Running {
         self.keeper.log().await
     }
 
+    /// Waits until the log meets a condition; the log then.
+    pub async fn wait_until(&self, met: impl Fn(&[LogEntry]) -> bool) -> Vec<LogEntry> {
+        self.keeper.wait_until(met).await
+    }
+
     /// The body of a request by its number; `None` unless the script says `keep_bodies`.
     pub async fn body(&self, number: u64) -> Option<Bytes> {
         self.keeper.body(number).await

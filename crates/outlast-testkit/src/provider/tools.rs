@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::script::{Action, LocalStep};
 use crate::wire::{Conversation, Item, Tool};
 
+#[cfg(test)]
+mod tests;
+
 /// The name and arguments of the call for an action.
 ///
 /// # Errors

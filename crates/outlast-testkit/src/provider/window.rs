@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::refusal::{Refusal, RefusalKind};
 use crate::wire::Dialect;
 
+#[cfg(test)]
+mod tests;
+
 /// What a window counts, and how it speaks of being full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
