@@ -89,6 +89,20 @@ impl Journal {
         self.writer.commits()
     }
 
+    /// Whether the disk has been full and the journal lives on the space it had set aside. Appends still succeed for a
+    /// few dozen transactions: start nothing, and call [`Journal::restore_reserve`] when there may be room.
+    pub fn is_short_of_space(&self) -> bool {
+        self.writer.is_short_of_space()
+    }
+
+    /// Sets space aside again, after which [`Journal::is_short_of_space`] is false.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] while the disk is full.
+    pub fn restore_reserve(&self) -> Result<(), Error> {
+        self.send(Work::Reserve).wait().map(drop)
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         self.writer.path()

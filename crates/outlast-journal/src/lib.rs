@@ -16,6 +16,7 @@ mod ledger;
 mod lock;
 mod pending;
 mod reader;
+mod reserve;
 mod schema;
 mod snapshot;
 mod writer;

@@ -1,11 +1,12 @@
 //! The one thread that writes: it takes whatever waits, writes it in one transaction, and answers when that is durable.
 //!
 //! A job that is refused (a revision that exists) leaves the others of its transaction alone; a failure of the disk is
-//! everyone's. It never answers before the commit, and after an unconfirmed fsync it writes nothing more.
+//! everyone's, but for a full one. It never answers before the commit, and after an unconfirmed fsync it writes nothing
+//! more.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
@@ -15,6 +16,7 @@ use crate::entry::{self, Entry};
 use crate::ledger::pack::PackWriter;
 use crate::ledger::record::{self, Recorded};
 use crate::lock::FileLock;
+use crate::reserve::Reserve;
 use crate::snapshot::{self, Sealed};
 use crate::{Error, connection, fault, schema};
 
@@ -30,6 +32,8 @@ pub(crate) enum Work {
     Snapshot(Sealed),
     /// A finished exchange and its bodies.
     Exchange(Box<Recorded>),
+    /// The reserve, filled up again.
+    Reserve,
 }
 
 /// What to do with the result: the sequence number of the last entry in the journal after the job.
@@ -69,6 +73,7 @@ pub(crate) struct Writer {
 struct Counts {
     last_seq: AtomicU64,
     commits: AtomicU64,
+    short_of_space: AtomicBool,
 }
 
 impl Writer {
@@ -79,12 +84,15 @@ impl Writer {
         schema::recognise(path)?;
         let connection = connection::open_writer(path)?;
         let last = entry::last(&connection, path)?;
+        let reserve = Reserve::open(path)?;
         let packs = PackWriter::open(&connection, path)?;
-        let counts = Arc::new(Counts { last_seq: AtomicU64::new(last), commits: AtomicU64::new(0) });
+        let counts = Arc::new(Counts { last_seq: AtomicU64::new(last), ..Counts::default() });
+        counts.short_of_space.store(reserve.is_short(), Ordering::Release);
         let (sender, receiver) = mpsc::channel();
         let state = State {
             connection,
             packs,
+            reserve,
             path: path.to_owned(),
             last,
             counts: Arc::clone(&counts),
@@ -122,6 +130,11 @@ impl Writer {
     pub(crate) fn commits(&self) -> u64 {
         self.counts.commits.load(Ordering::Relaxed)
     }
+
+    /// Whether some of the reserve is spent.
+    pub(crate) fn is_short_of_space(&self) -> bool {
+        self.counts.short_of_space.load(Ordering::Acquire)
+    }
 }
 
 impl Drop for Writer {
@@ -145,6 +158,7 @@ impl Job {
 struct State {
     connection: Connection,
     packs: PackWriter,
+    reserve: Reserve,
     path: PathBuf,
     last: u64,
     counts: Arc<Counts>,
@@ -166,26 +180,33 @@ impl State {
 
     fn commit(&mut self, group: Vec<Job>) {
         let (work, done): (Vec<Work>, Vec<Done>) = group.into_iter().map(|job| (job.work, job.done)).unzip();
-        let results = match &self.stopped {
-            Some(error) => Err(error.clone()),
-            None => self.transact(work),
+        let results = match self.transact(&work) {
+            Ok(results) => results,
+            // On a full disk the records that still fit, or may use the reserve, are not held up by a body that does not.
+            Err(Error::NoSpace { .. }) => work.iter().map(|work| self.commit_alone(work)).collect(),
+            Err(error) => work.iter().map(|_| Err(error.clone())).collect(),
         };
-        match results {
-            Ok(results) => {
-                for (done, result) in done.into_iter().zip(results) {
-                    done(result);
-                }
-            }
-            Err(error) => {
-                for done in done {
-                    done(Err(error.clone()));
-                }
+        self.counts.short_of_space.store(self.reserve.is_short(), Ordering::Release);
+        for (done, result) in done.into_iter().zip(results) {
+            done(result);
+        }
+    }
+
+    fn commit_alone(&mut self, work: &Work) -> Result<u64, Error> {
+        loop {
+            match self.transact(std::slice::from_ref(work)) {
+                Err(Error::NoSpace { .. }) if matches!(work, Work::Append(_)) && self.reserve.spend() => {}
+                Err(error) => return Err(error),
+                Ok(results) => return results.into_iter().next().unwrap_or(Ok(self.last)),
             }
         }
     }
 
     /// Writes a group in one transaction; `Err` means that nothing of it was written.
-    fn transact(&mut self, work: Vec<Work>) -> Result<Vec<Result<u64, Error>>, Error> {
+    fn transact(&mut self, work: &[Work]) -> Result<Vec<Result<u64, Error>>, Error> {
+        if let Some(error) = &self.stopped {
+            return Err(error.clone());
+        }
         let before = self.last;
         let results = self.execute("BEGIN IMMEDIATE").and_then(|()| self.write_all(work)).and_then(|results| {
             self.packs.flush(&self.connection)?;
@@ -201,17 +222,26 @@ impl State {
             Err(error) => {
                 self.last = before;
                 self.packs.discard();
-                // Some failures have rolled back by themselves.
-                let rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
-                if matches!(error, Error::Stopped { .. }) || !rolled_back {
-                    self.stopped = Some(error.clone());
-                }
+                self.roll_back(error);
             }
         }
         results
     }
 
-    fn write_all(&mut self, work: Vec<Work>) -> Result<Vec<Result<u64, Error>>, Error> {
+    fn roll_back(&mut self, error: &Error) {
+        // Some failures have rolled back by themselves.
+        let rolled_back = if self.connection.is_autocommit() { Ok(()) } else { self.execute("ROLLBACK") };
+        self.stopped = match (error, rolled_back) {
+            (Error::Stopped { .. }, _) => Some(error.clone()),
+            (_, Ok(())) => None,
+            (_, Err(failed)) => {
+                let why = format!("a transaction failed ({error}) and could not be rolled back ({failed})");
+                Some(Error::Stopped { path: self.path.clone(), why })
+            }
+        };
+    }
+
+    fn write_all(&mut self, work: &[Work]) -> Result<Vec<Result<u64, Error>>, Error> {
         let mut results = Vec::with_capacity(work.len());
         for work in work {
             let (before, packed) = (self.last, self.packs.mark());
@@ -231,13 +261,14 @@ impl State {
         Ok(results)
     }
 
-    fn write(&mut self, work: Work) -> Result<(), Failed> {
+    fn write(&mut self, work: &Work) -> Result<(), Failed> {
         match work {
             Work::Append(entries) => {
-                entry::insert(&self.connection, &self.path, &mut self.last, &mut self.scratch, &entries)
+                entry::insert(&self.connection, &self.path, &mut self.last, &mut self.scratch, entries)
             }
-            Work::Snapshot(sealed) => snapshot::insert(&self.connection, &self.path, self.last, &sealed),
-            Work::Exchange(recorded) => record::insert(&self.connection, &self.path, &mut self.packs, &recorded),
+            Work::Snapshot(sealed) => snapshot::insert(&self.connection, &self.path, self.last, sealed),
+            Work::Exchange(recorded) => record::insert(&self.connection, &self.path, &mut self.packs, recorded),
+            Work::Reserve => self.reserve.fill().map_err(Failed::Refused),
         }
     }
 

@@ -189,9 +189,7 @@ impl Keeper {
         {
             tracing::warn!(path = %finished.slot.path().display(), %error, "an exchange is not in the ledger yet");
         }
-        if let Some(promise) = finished.promise.take() {
-            promise.keep(result);
-        }
+        let promise = finished.promise.take();
         if success || known {
             self.slots.put_back(finished.slot);
         } else {
@@ -199,6 +197,9 @@ impl Keeper {
         }
         if success {
             self.waiting.extend(self.unwritten.drain(..));
+        }
+        if let Some(promise) = promise {
+            promise.keep(result);
         }
     }
 }

@@ -53,7 +53,7 @@ fn a_log_cut_anywhere_leaves_a_prefix_of_whole_batches() {
     let written = written();
     assert_eq!(opens_to(&written, &written.log, "whole"), written.entries.len());
     let (mut last, mut seen) = (0, Vec::new());
-    for cut in (0..written.log.len()).step_by(written.log.len() / 150) {
+    for cut in (0..written.log.len()).step_by(written.log.len() / 100) {
         let found = opens_to(&written, &written.log[..cut], &format!("cut at {cut}"));
         assert!(found >= last, "cut at {cut}: a longer log holds less");
         last = found;
