@@ -7,6 +7,7 @@ use std::path::Path;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::CloneFlags;
+use nix::sys::prctl;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Uid};
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ impl Identity {
 /// [`Error::File`] or [`Error::System`], where a container masks `/proc` or forbids mounts.
 pub(crate) fn settle_namespace(identity: Identity) -> Result<()> {
     if !identity.uid.is_root() {
+        // The files of a process with hidden memory belong to root; the caller hides it again before a program runs.
+        prctl::set_dumpable(true).map_err(Error::system("open the own files"))?;
         let (uid, gid) = (identity.uid, identity.gid);
         write_map("/proc/self/setgroups", "deny")?;
         write_map("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;

@@ -114,7 +114,8 @@ impl<'a> Program<'a> {
     /// makes the kernel kill the rest.
     fn run_first_process(&self, identity: Identity, pipes: &Pipes, status: &OwnedFd) -> i32 {
         let started = self.start_as_first_process(identity, pipes, status).and_then(|(program, watched)| {
-            guard_first_process(status)?;
+            // The shim must see the end of a pipe when the program closes it.
+            fork::close_others(&[status.as_fd()]).map_err(Error::system("close descriptors"))?;
             Ok(reap_until_end(program, &watched, status))
         });
         started.unwrap_or_else(|error| report_failure(status, &error))
@@ -128,6 +129,7 @@ impl<'a> Program<'a> {
         let watched = signals::block(&[Signal::SIGCHLD, Signal::SIGTERM]).map_err(Error::system("block signals"))?;
         let proc = open_proc()?;
         settle_namespace(identity)?;
+        guard_first_process()?;
         let program = fork::fork_child(|| self.become_program(pipes, status, &proc));
         Ok((program.map_err(Error::system("fork the program"))?, watched))
     }
@@ -213,10 +215,9 @@ fn read_own_pid(proc: &OwnedFd) -> nix::Result<i32> {
     readlinkat(proc, "self")?.to_str().and_then(|text| text.parse().ok()).ok_or(Errno::EINVAL)
 }
 
-/// Takes from process 1 what the program could want of it: its powers, its memory (a copy of the engine's), and the output
-/// pipes, whose end the shim must see when the program closes them.
-fn guard_first_process(status: &OwnedFd) -> Result<()> {
-    fork::close_others(&[status.as_fd()]).map_err(Error::system("close descriptors"))?;
+/// Takes from process 1, before there is a program, what that could want of it: its powers, and its memory, which is a copy
+/// of the engine's.
+fn guard_first_process() -> Result<()> {
     prctl::set_dumpable(false).map_err(Error::system("hide the memory"))?;
     prctl::set_no_new_privs().map_err(Error::system("set no_new_privs"))?;
     capabilities::drop_all().map_err(Error::system("drop capabilities"))
