@@ -56,7 +56,14 @@ pub struct Analysis {
     pub waves: Vec<Vec<TaskId>>,
     /// The longest chain of tasks that wait for each other.
     pub critical_path: Vec<TaskId>,
+    /// Whether every pair was looked at; with too many that meet, waves and path are those of the pairs seen.
+    pub complete: bool,
 }
+
+/// Comparisons of scopes beyond this number are not made: a plan of wide scopes has as many as its size squared.
+const COMPARED_MAX: usize = 4_000_000;
+/// Pairs that meet beyond this number are not kept.
+const MEETING_MAX: usize = 200_000;
 
 /// Analyses a plan without circles; one with circles has no order, and the analysis is empty.
 pub fn analyse(plan: &Plan) -> Analysis {
@@ -74,6 +81,7 @@ pub fn analyse(plan: &Plan) -> Analysis {
         edges: links.reasons.iter().map(edge).collect(),
         waves: waves.levels.iter().map(|wave| wave.iter().map(|&rank| id(rank)).collect()).collect(),
         critical_path: waves.longest.iter().map(|&rank| id(rank)).collect(),
+        complete: links.complete,
     }
 }
 
@@ -84,6 +92,7 @@ struct Links {
     rank: Vec<usize>,
     /// Why the second goes before the first.
     reasons: BTreeMap<(usize, usize), Reason>,
+    complete: bool,
 }
 
 impl Links {
@@ -101,13 +110,14 @@ impl Links {
         for &task in &order {
             reasons.extend(graph.needs(task).iter().map(|&need| ((rank[task], rank[need]), Reason::Needs)));
         }
-        Some(Self { graph, order, rank, reasons })
+        Some(Self { graph, order, rank, reasons, complete: true })
     }
 
     fn add_scopes(&mut self, plan: &Plan, scopes: &Scopes<'_>) {
         let hot: Vec<(&String, Glob)> =
             plan.run.hot_files.iter().filter_map(|text| Some((text, Glob::parse(text).ok()?))).collect();
-        let pairs = scopes.meeting(scopes).into_iter().map(|(a, b)| match self.rank[a.task] < self.rank[b.task] {
+        let pairs = self.meeting(scopes, scopes);
+        let pairs = pairs.into_iter().map(|(a, b)| match self.rank[a.task] < self.rank[b.task] {
             true => (a, b),
             false => (b, a),
         });
@@ -121,10 +131,20 @@ impl Links {
     }
 
     fn add_reads(&mut self, writes: &Scopes<'_>, reads: &Scopes<'_>) {
-        for (from, to) in self.unordered(writes.meeting(reads)) {
+        let pairs = self.meeting(writes, reads);
+        for (from, to) in self.unordered(pairs) {
             let reason = Reason::Reads { from: from.text.to_owned(), to: to.text.to_owned() };
             self.reasons.entry((self.rank[to.task], self.rank[from.task])).or_insert(reason);
         }
+    }
+
+    fn meeting<'s, 'p>(&mut self, a: &'s Scopes<'p>, b: &'s Scopes<'p>) -> Vec<Pair<'s, 'p>> {
+        let mut compared = 0;
+        let candidates = a.candidates(b).take(COMPARED_MAX).inspect(|_| compared += 1);
+        let meeting = candidates.filter(|(a, b)| a.task != b.task && a.glob.overlaps(&b.glob));
+        let pairs: Vec<Pair<'s, 'p>> = meeting.take(MEETING_MAX).collect();
+        self.complete &= compared < COMPARED_MAX && pairs.len() < MEETING_MAX;
+        pairs
     }
 
     /// Keeps the pairs whose order no chain of needs decides.
@@ -151,6 +171,8 @@ type Pair<'s, 'p> = (&'s Scope<'p>, &'s Scope<'p>);
 struct Scope<'p> {
     task: usize,
     text: &'p str,
+    /// The text before the first wildcard.
+    literal: &'p str,
     glob: Glob,
 }
 
@@ -162,33 +184,29 @@ impl<'p> Scopes<'p> {
         let mut scopes = Vec::new();
         for (task, globs) in plan.tasks.iter().map(globs).enumerate() {
             for text in globs {
-                scopes.extend(Glob::parse(text).ok().map(|glob| Scope { task, text, glob }));
+                scopes.extend(Glob::parse(text).ok().map(|glob| Scope { task, text, literal: literal(text), glob }));
             }
         }
-        scopes.sort_by_key(|scope| literal(scope.text));
+        scopes.sort_by_key(|scope| scope.literal);
         Self(scopes)
     }
 
-    /// Every pair of globs, one from each side, that can name one path.
+    /// Every pair of globs, one from each side, that could name one path.
     ///
     /// Two globs can only meet when the text before the first wildcard of one begins with that of the other, and those
     /// that begin with a text stand together; so tasks in different folders are never compared.
-    fn meeting<'s>(&'s self, other: &'s Self) -> Vec<Pair<'s, 'p>> {
-        let mut pairs = Vec::new();
-        for a in &self.0 {
-            pairs.extend(other.beginning_with(literal(a.text)).iter().map(|b| (a, b)));
-        }
-        for b in &other.0 {
-            let longer = self.beginning_with(literal(b.text)).iter();
-            pairs.extend(longer.filter(|a| literal(a.text) != literal(b.text)).map(|a| (a, b)));
-        }
-        pairs.retain(|(a, b)| a.task != b.task && a.glob.overlaps(&b.glob));
-        pairs
+    fn candidates<'s>(&'s self, other: &'s Self) -> impl Iterator<Item = Pair<'s, 'p>> {
+        let longer_there = |a: &'s Scope<'p>| other.beginning_with(a.literal).iter().map(move |b| (a, b));
+        let longer_here = |b: &'s Scope<'p>| {
+            let here = self.beginning_with(b.literal).iter();
+            here.filter(|a| a.literal != b.literal).map(move |a| (a, b))
+        };
+        self.0.iter().flat_map(longer_there).chain(other.0.iter().flat_map(longer_here))
     }
 
     fn beginning_with(&self, text: &str) -> &[Scope<'p>] {
-        let from = self.0.partition_point(|scope| literal(scope.text) < text);
-        let len = self.0[from..].partition_point(|scope| literal(scope.text).starts_with(text));
+        let from = self.0.partition_point(|scope| scope.literal < text);
+        let len = self.0[from..].partition_point(|scope| scope.literal.starts_with(text));
         &self.0[from..from + len]
     }
 }

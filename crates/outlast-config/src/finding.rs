@@ -1,5 +1,6 @@
 //! What a reader has to say about a file: what, where, why it matters, and what to do.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use outlast_core::TaskId;
@@ -98,7 +99,7 @@ codes! {
     /// A setting of the plan above the user's ceiling.
     AboveCeiling = "plan/above-ceiling", Warning, "Your own configuration sets the ceiling; a plan cannot raise it.";
     /// A Markdown file in the folder that is no task.
-    NotATask = "plan/not-a-task", Hint, "Only files whose front matter has a task's key are read as tasks.";
+    NotATask = "plan/not-a-task", Hint, "Only the folder's own Markdown files are read, and of those only the ones whose front matter has a task's key.";
     /// A task without verify.
     NoVerify = "plan/no-verify", Warning, "Without a check, an agent that stopped early looks like one that finished.";
     /// A task without a scope.
@@ -234,16 +235,16 @@ fn width(c: char) -> usize {
 
 /// Gives each finding the text of its line, and puts errors first, each kind in the order of the files.
 pub(crate) fn finish(findings: &mut [Finding], sources: &[&Source]) {
+    let positions: BTreeMap<&str, usize> = sources.iter().enumerate().map(|(i, source)| (source.name(), i)).collect();
     for finding in findings.iter_mut() {
         let Some(at) = &finding.at else { continue };
-        let source = sources.iter().find(|source| source.name() == at.file);
+        let source = positions.get(at.file.as_str()).map(|&i| sources[i]);
         let line = source.and_then(|source| source.line(at.line));
         finding.source_line = line.map(|line| without_secret(finding.code, line));
     }
-    let file = |at: &Span| sources.iter().position(|source| source.name() == at.file);
     findings.sort_by_cached_key(|finding| {
-        let at = finding.at.as_ref();
-        (finding.severity, at.map(|at| (file(at), at.line, at.column)), finding.code)
+        let place = finding.at.as_ref().map(|at| (positions.get(at.file.as_str()).copied(), at.line, at.column));
+        (finding.severity, place, finding.code)
     });
 }
 

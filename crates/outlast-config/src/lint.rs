@@ -1,6 +1,6 @@
 //! Advice about a plan that would run: what is likely to disappoint, and what would be better.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_core::TaskId;
 use outlast_core::glob::Glob;
@@ -14,7 +14,7 @@ const PAIRS_MAX: usize = 50;
 
 pub(crate) fn lint(plan: &Plan) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let ids: Vec<&str> = plan.tasks.iter().map(|task| task.id.as_str()).filter(|id| is_telling(id)).collect();
+    let ids: BTreeSet<&str> = plan.tasks.iter().map(|task| task.id.as_str()).filter(|id| is_telling(id)).collect();
     for task in &plan.tasks {
         lint_task(task, &mut findings);
         lint_mentions(task, &ids, &mut findings);
@@ -72,25 +72,28 @@ fn is_telling(id: &str) -> bool {
     id.chars().count() >= 3 && id.contains(|c: char| c.is_ascii_digit() || matches!(c, '-' | '_' | '.'))
 }
 
-fn lint_mentions(task: &Task, ids: &[&str], findings: &mut Vec<Finding>) {
+/// Notes other tasks that the text speaks of, by id or as `Task 005`, and that are not in `needs`.
+fn lint_mentions(task: &Task, ids: &BTreeSet<&str>, findings: &mut Vec<Finding>) {
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    for word in task.goal.split(|c| !inside(c)).map(|word| word.trim_end_matches('.')) {
-        let other = ids.iter().find(|id| **id == word && word != task.id.as_str());
-        let Some(other) = other.filter(|other| task.needs.iter().all(|need| need.as_str() != **other)) else {
+    let mut noted = BTreeSet::new();
+    let mut last = "";
+    for word in task.goal.split(|c| !inside(c)).map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()) {
+        let numbered = last.eq_ignore_ascii_case("task") && word.len() >= 3 && word.bytes().all(|b| b.is_ascii_digit());
+        last = word;
+        let needed = task.needs.iter().any(|need| need.as_str() == word);
+        if !(ids.contains(word) || numbered) || needed || word == task.id.as_str() || !noted.insert(word) {
             continue;
-        };
-        let message = format!("the text of task `{}` speaks of `{other}`, which is not in its `needs`", task.id);
-        let fix = format!("add `{other}` to `needs` if the task starts from its result");
-        if !findings.iter().any(|finding| finding.message == message) {
-            findings.push(on(task, Code::MentionWithoutNeed, message, &fix));
         }
+        let message = format!("the text of task `{}` speaks of `{word}`, which is not in its `needs`", task.id);
+        let fix = format!("add `{word}` to `needs` if the task starts from its result");
+        findings.push(on(task, Code::MentionWithoutNeed, message, &fix));
     }
 }
 
 fn lint_pairs(plan: &Plan, findings: &mut Vec<Finding>) {
     let tasks: BTreeMap<&TaskId, &Task> = plan.tasks.iter().map(|task| (&task.id, task)).collect();
-    let edges = analyse(plan).edges;
-    let noted: Vec<&Edge> = edges.iter().filter(|edge| edge.reason != Reason::Needs).collect();
+    let analysis = analyse(plan);
+    let noted: Vec<&Edge> = analysis.edges.iter().filter(|edge| edge.reason != Reason::Needs).collect();
     for edge in noted.iter().take(PAIRS_MAX) {
         let Some(later) = tasks.get(&edge.to) else {
             continue;
@@ -118,9 +121,11 @@ fn lint_pairs(plan: &Plan, findings: &mut Vec<Finding>) {
             ),
         });
     }
-    if noted.len() > PAIRS_MAX {
-        let message = format!("{} more pairs of tasks meet in their files", noted.len() - PAIRS_MAX);
-        let fix = "see `edges` of `outlast check --json` for all of them";
+    if noted.len() > PAIRS_MAX || !analysis.complete {
+        let most = if analysis.complete { "" } else { "at least " };
+        let more = noted.len().saturating_sub(PAIRS_MAX);
+        let message = format!("{most}{more} more pairs of tasks meet in their files");
+        let fix = "narrow the scopes; `edges` of `outlast check --json` lists the pairs";
         findings.push(Finding::new(Code::ScopeOverlap, None, message).fix(fix));
     }
 }

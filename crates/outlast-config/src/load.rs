@@ -91,15 +91,15 @@ pub fn load_plan(root: &Path, cwd: &Path, which: Option<&str>) -> Result<PlanFil
     let project = if project_path.exists() { Some(load(&project_path, root)?) } else { None };
     let Some(which) = which else {
         let project = project.ok_or_else(|| Error::NoPlan { root: root.to_owned() })?;
-        return Ok(PlanFiles { name: run_name(root), project: Some(project), batch: Batch::None });
+        return Ok(PlanFiles { name: run_name(root), project: Some(project), batch: Batch::None, ignored: Vec::new() });
     };
     let path = find_batch(root, cwd, which)?;
     if is_same(&path, &project_path) {
-        return Ok(PlanFiles { name: run_name(root), project, batch: Batch::None });
+        return Ok(PlanFiles { name: run_name(root), project, batch: Batch::None, ignored: Vec::new() });
     }
-    let batch = load_batch(&path, root)?;
+    let (batch, ignored) = load_batch(&path, root)?;
     let stem = if path.is_dir() { path.file_name() } else { path.file_stem() };
-    Ok(PlanFiles { name: run_name(Path::new(stem.unwrap_or_default())), project, batch })
+    Ok(PlanFiles { name: run_name(Path::new(stem.unwrap_or_default())), project, batch, ignored })
 }
 
 /// Reads the user's configuration; `None` where there is no such file.
@@ -151,34 +151,39 @@ fn batch_names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn load_batch(path: &Path, root: &Path) -> Result<Batch, Error> {
+/// Reads a batch; the second part names what is in its folder and is not read.
+fn load_batch(path: &Path, root: &Path) -> Result<(Batch, Vec<String>), Error> {
     if path.is_dir() {
-        return load_folder(path, root).map(Batch::Folder);
+        return load_folder(path, root);
     }
     if has_extension(path, "toml") {
-        return load(path, root).map(Batch::File);
+        return Ok((Batch::File(load(path, root)?), Vec::new()));
     }
     if has_extension(path, "md") {
-        return Ok(Batch::Folder(vec![load(path, root)?]));
+        return Ok((Batch::Folder(vec![load(path, root)?]), Vec::new()));
     }
     Err(Error::UnknownForm { path: path.to_owned() })
 }
 
 /// The Markdown files right in a folder, by name.
-fn load_folder(folder: &Path, root: &Path) -> Result<Vec<Source>, Error> {
+fn load_folder(folder: &Path, root: &Path) -> Result<(Batch, Vec<String>), Error> {
     let unreadable = |source| Error::Unreadable { path: folder.to_owned(), source };
-    let mut paths = Vec::new();
+    let (mut tasks, mut ignored) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if has_extension(&path, "md") && path.is_file() {
-            paths.push(path);
+            tasks.push(path);
+        } else {
+            ignored.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
     }
-    if paths.is_empty() {
+    if tasks.is_empty() {
         return Err(Error::EmptyFolder { folder: folder.to_owned() });
     }
-    paths.sort();
-    paths.iter().map(|path| load(path, root)).collect()
+    tasks.sort();
+    ignored.sort();
+    let sources = tasks.iter().map(|path| load(path, root)).collect::<Result<_, _>>()?;
+    Ok((Batch::Folder(sources), ignored))
 }
 
 fn has_extension(path: &Path, wanted: &str) -> bool {

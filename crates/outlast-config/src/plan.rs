@@ -8,7 +8,7 @@ use outlast_core::plan::{
 use outlast_core::{AccountId, AgentName, TaskId};
 
 use crate::layer::{AgentLayer, Layer, TaskLayer, bare, read_toml, value};
-use crate::{Finding, Source, UserConfig, check, finding, lint, markdown};
+use crate::{Code, Finding, Source, UserConfig, check, finding, lint, markdown};
 
 /// The files a plan is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct PlanFiles {
     pub project: Option<Source>,
     /// What lies on top of it.
     pub batch: Batch,
+    /// Names in the batch's folder that are not read: other files, and folders.
+    pub ignored: Vec<String>,
 }
 
 /// The part of a plan that is on top of the project's file.
@@ -54,6 +56,11 @@ pub fn read_plan(files: &PlanFiles, user: Option<&UserConfig>) -> Checked {
         let (task, found) = markdown::read(source);
         layer.tasks.extend(task);
         findings.extend(found);
+    }
+    if !files.ignored.is_empty() {
+        let message = format!("not read in the folder of `{}`: {}", files.name, files.ignored.join(", "));
+        findings
+            .push(Finding::new(Code::NotATask, None, message).fix("move tasks into the folder itself, as .md files"));
     }
     let broken = findings.iter().any(Finding::is_error);
     findings.extend(check::check(&layer, user, files.batch == Batch::None, broken));

@@ -10,13 +10,16 @@ use outlast_core::plan::Span;
 pub struct Source {
     name: String,
     text: String,
+    /// Where each line begins.
+    lines: Vec<usize>,
 }
 
 impl Source {
     /// Takes a file's name, as messages are to show it, and its text.
     pub fn new(name: impl Into<String>, text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-        Self { name: name.into(), text }
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { name: name.into(), text, lines }
     }
 
     /// The file's name as messages show it.
@@ -40,18 +43,16 @@ impl Source {
 
     /// The place of a byte offset; an offset inside a character counts as that character.
     pub(crate) fn span(&self, offset: usize) -> Span {
-        let before = &self.text[..self.text.floor_char_boundary(offset)];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        Span {
-            file: self.name.clone(),
-            line: count(before.matches('\n').count() + 1),
-            column: count(before[line_start..].chars().count() + 1),
-        }
+        let offset = self.text.floor_char_boundary(offset);
+        let line = self.lines.partition_point(|&start| start <= offset);
+        let start = self.lines.get(line - 1).copied().unwrap_or(0);
+        Span { file: self.name.clone(), line: count(line), column: count(self.text[start..offset].chars().count() + 1) }
     }
 
     /// The text of a line, counted from 1.
     pub(crate) fn line(&self, line: u32) -> Option<&str> {
-        self.text.split('\n').nth(usize::try_from(line).ok()?.checked_sub(1)?)
+        let start = *self.lines.get(usize::try_from(line).ok()?.checked_sub(1)?)?;
+        self.text[start..].split('\n').next()
     }
 }
 

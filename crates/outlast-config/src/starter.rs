@@ -161,7 +161,7 @@ mod tests {
 
     fn check(text: &str) -> crate::Checked {
         let project = Some(Source::new("outlast.toml", text));
-        read_plan(&PlanFiles { name: "p".into(), project, batch: Batch::None }, None)
+        read_plan(&PlanFiles { name: "p".into(), project, batch: Batch::None, ignored: Vec::new() }, None)
     }
 
     #[test]

@@ -38,6 +38,7 @@ fn a_plan_is_found_by_name_and_by_path() {
         ("migrate", vec!["outlast.toml", "plans/migrate.toml"])
     );
     assert_eq!(names(&load("docs")), ["outlast.toml", "plans/docs/a.md", "plans/docs/b.md"]);
+    assert_eq!(load("docs").ignored, ["notes.txt", "sub"]);
     assert_eq!(names(&load("sub/other.toml")), ["outlast.toml", "sub/other.toml"]);
     assert_eq!(
         names(&load_plan(root, &root.join("sub"), Some("other.toml")).unwrap()),

@@ -7,7 +7,7 @@ use crate::{Severity, approval_hash, content_hash};
 
 fn project(text: &str) -> Checked {
     let project = Some(Source::new("outlast.toml", text));
-    read_plan(&PlanFiles { name: "p".into(), project, batch: Batch::None }, None)
+    read_plan(&PlanFiles { name: "p".into(), project, batch: Batch::None, ignored: Vec::new() }, None)
 }
 
 /// A plan with one agent, then the given text.
@@ -205,7 +205,7 @@ fn toml_and_markdown_twins_are_one_plan() {
         Source::new("plans/p/README.md", "# About these tasks\n"),
     ]);
     let project = Some(Source::new("outlast.toml", agent));
-    let checked = read_plan(&PlanFiles { name: "p".into(), project, batch: folder }, None);
+    let checked = read_plan(&PlanFiles { name: "p".into(), project, batch: folder, ignored: Vec::new() }, None);
     assert!(checked.findings.iter().any(|finding| finding.code == crate::Code::NotATask));
     let mut markdown = plan(checked);
     for (markdown, toml) in markdown.tasks.iter_mut().zip(&toml.tasks) {
@@ -225,6 +225,7 @@ fn a_batch_lies_on_top_of_the_project_key_by_key() {
         name: "p".into(),
         project: Some(Source::new("outlast.toml", &(project.to_owned() + &task("a", "retries = 4")))),
         batch: Batch::File(Source::new("plans/p.toml", &(batch.to_owned() + &task("b", "agent = \"y\"")))),
+        ignored: Vec::new(),
     };
     insta::assert_json_snapshot!(plan(read_plan(&files, None)));
 }
@@ -240,7 +241,7 @@ fn a_plan_needs_the_users_accounts_and_keeps_below_the_ceiling() {
     };
     let read = |account| {
         let project = Some(Source::new("outlast.toml", &text(account)));
-        read_plan(&PlanFiles { name: "p".into(), project, batch: Batch::None }, Some(&user))
+        read_plan(&PlanFiles { name: "p".into(), project, batch: Batch::None, ignored: Vec::new() }, Some(&user))
     };
     insta::assert_snapshot!(errors(&read("mx")));
     let checked = read("max");
@@ -280,6 +281,15 @@ fn lints_speak_of_what_would_disappoint() {
     insta::assert_snapshot!(all);
 }
 
+#[test]
+fn a_plan_of_many_tasks_is_read_at_once() {
+    let tasks: String =
+        (0..3_000).map(|i| task(&format!("task-{i}"), &format!("writes = [\"src/m{i}/**\"]\nwirtes = 1"))).collect();
+    let checked = with_agent(&tasks);
+    assert_eq!(checked.findings.len(), 3_000);
+    assert_eq!(plan(with_agent(&tasks.replace("wirtes = 1", ""))).tasks.len(), 3_000);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -296,7 +306,7 @@ proptest! {
     fn no_front_matter_panics(text in r"(---\n|[a-z]{1,7}: ?|- \[[ x]\] |[`:\[{&*!|>]|\PC{0,5}|\n ?){0,30}") {
         let source = Source::new("a.md", &format!("---\n{text}"));
         let folder = Batch::Folder(vec![source, Source::new("b.md", &text)]);
-        let checked = read_plan(&PlanFiles { name: "p".into(), project: None, batch: folder }, None);
+        let checked = read_plan(&PlanFiles { name: "p".into(), project: None, batch: folder, ignored: Vec::new() }, None);
         for finding in &checked.findings {
             prop_assert!(finding.to_string().contains(finding.code.as_str()));
         }
