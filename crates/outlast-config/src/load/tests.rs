@@ -80,3 +80,13 @@ fn a_user_without_configuration_is_no_error() {
     assert_eq!(loaded.text(), "[ceiling]\n");
     assert!(matches!(load_user(root.path()), Err(Error::UnknownForm { .. })));
 }
+
+#[test]
+fn e23_a_plans_name_is_lower_case_whatever_its_file_is() {
+    let root = repository(&[("plans/Migrate.toml", b""), ("plans/a b/t.md", b"")]);
+    let root = root.path();
+    for which in ["Migrate", "a b"] {
+        let name = load_plan(root, root, Some(which)).unwrap().name;
+        assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
+    }
+}
