@@ -175,7 +175,7 @@ fn a_question_ends_the_agent_with_its_account() {
     let output = alone(&env, "ask \"which database?\"").output().unwrap();
     let result = results(&output).remove(0);
     assert!(output.status.success());
-    assert!(result["result"].as_str().unwrap().contains("Blocked: question: which database?"), "{result}");
+    assert!(result["result"].as_str().unwrap().contains("Blocked:\n- question: which database?"), "{result}");
 }
 
 #[test]

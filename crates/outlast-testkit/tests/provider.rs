@@ -321,7 +321,9 @@ async fn a_full_window_refuses_until_its_reset_and_counts_who_knew() {
     };
     let provider = start(Script::default().with_window(window)).await;
     let ask = |key: &'static str| Way::Anthropic.ask(&provider, key, GOAL, true);
-    assert_eq!((ask("a").await.status, ask("a").await.status), (200, 200));
+    let (first, second) = (ask("a").await, ask("a").await);
+    assert_eq!((first.status, second.status), (200, 200));
+    assert_eq!(second.header("anthropic-ratelimit-unified-5h-utilization"), "1.00", "its headroom is told beforehand");
     let closed = ask("a").await;
     assert_eq!((closed.status, closed.header("anthropic-ratelimit-unified-status")), (429, "rejected"));
     assert_eq!(ask("b").await.status, 200, "each key has its own window");

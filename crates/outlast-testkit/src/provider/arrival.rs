@@ -21,7 +21,12 @@ pub(super) struct Arrival {
 #[derive(Debug)]
 pub(super) enum Ruling {
     /// It is answered; the fault, if any, spoils the answer.
-    Answer { number: u64, fault: Option<super::Fault> },
+    Answer {
+        number: u64,
+        fault: Option<super::Fault>,
+        /// Headers that tell how full the windows are.
+        headroom: Vec<(String, String)>,
+    },
     /// It is turned away.
     Refuse { refusal: Refusal },
 }

@@ -69,7 +69,9 @@ impl Books {
                 if !fault.as_ref().is_some_and(Fault::turns_away) {
                     self.windows.iter_mut().for_each(|window| window.admit(&key, now));
                 }
-                Ruling::Answer { number, fault }
+                let headroom =
+                    self.windows.iter().flat_map(|window| window.headroom(&key, dialect, now, unix)).collect();
+                Ruling::Answer { number, fault, headroom }
             }
         }
     }

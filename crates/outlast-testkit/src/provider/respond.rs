@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::answer::{Question, Reply, reply};
+use super::answer::{Question, reply};
 use super::arrival::{Arrival, Ruling};
 use super::fault::Fault;
 use super::keeper::{Keeper, unix_now, unix_now_ms};
@@ -21,7 +21,7 @@ use super::player::{Body, Exchange, beats, play};
 use super::refusal::{Refusal, RefusalKind};
 use super::route::{Route, key, route};
 use crate::script::Scenario;
-use crate::wire::{Dialect, Frame};
+use crate::wire::{Answer, Dialect, Frame};
 
 /// What every connection needs.
 pub(super) struct Responder {
@@ -136,7 +136,12 @@ async fn generate(
     let (conversation, faults) = (reply.conversation.clone(), reply.faults.clone());
     let arrival = Arrival { entry, dialect, conversation, faults, body };
     match responder.keeper.rule(arrival).await {
-        Some(Ruling::Answer { number, fault }) => perform(responder, dialect, stream, &reply, number, fault).await,
+        Some(Ruling::Answer { number, fault, headroom }) => {
+            let exchange = Exchange::new(responder.keeper.clone(), number, reply.answer.usage);
+            let mut response = perform(responder, exchange, (dialect, stream), &reply.answer, fault).await?;
+            set_headers(&mut response, &headroom);
+            Ok(response)
+        }
         Some(Ruling::Refuse { refusal }) => Ok(refused(&refusal)),
         None => Err(io::Error::other("the provider is shutting down")),
     }
@@ -144,13 +149,11 @@ async fn generate(
 
 async fn perform(
     responder: &Responder,
-    dialect: Dialect,
-    stream: bool,
-    reply: &Reply,
-    number: u64,
+    mut exchange: Exchange,
+    (dialect, stream): (Dialect, bool),
+    answer: &Answer,
     fault: Option<Fault>,
 ) -> io::Result<Response<Body>> {
-    let mut exchange = Exchange::new(responder.keeper.clone(), number, reply.answer.usage);
     match &fault {
         Some(Fault::Drop) => {
             exchange.settle(Ended::Cut);
@@ -167,9 +170,9 @@ async fn perform(
         _ => {}
     }
     let frames = if stream {
-        dialect.frames(&reply.answer)
+        dialect.frames(answer)
     } else {
-        vec![Frame { bytes: Bytes::from(dialect.whole(&reply.answer).to_string()), declares: Some(reply.answer.usage) }]
+        vec![Frame { bytes: Bytes::from(dialect.whole(answer).to_string()), declares: Some(answer.usage) }]
     };
     let length: usize = frames.iter().map(|frame| frame.bytes.len()).sum();
     let shortened = matches!(fault, Some(Fault::ErrorEvent { .. } | Fault::Malformed { .. }));
@@ -183,7 +186,7 @@ async fn perform(
     let request_id = if dialect == Dialect::Anthropic { "request-id" } else { "x-request-id" };
     let mut response = Response::builder()
         .header(header::CONTENT_TYPE, content_type)
-        .header(request_id, format!("req_{}", reply.answer.seed));
+        .header(request_id, format!("req_{}", answer.seed));
     response = match (stream, shortened) {
         (true, _) => response.header(header::CACHE_CONTROL, "no-cache"),
         // A cut answer keeps the length of the whole one, so that its reader notices.
@@ -217,12 +220,18 @@ fn model_list(dialect: Dialect, models: &[String]) -> Value {
 
 fn refused(refusal: &Refusal) -> Response<Body> {
     let mut response = json_response(refusal.status, &refusal.body);
-    for (name, value) in &refusal.headers {
-        if let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse()) {
-            response.headers_mut().insert(name, value);
+    set_headers(&mut response, &refusal.headers);
+    response
+}
+
+/// Sets headers out of a script; one that HTTP does not allow is left out, and said on stderr.
+fn set_headers(response: &mut Response<Body>, headers: &[(String, String)]) {
+    for (name, value) in headers {
+        match (name.parse::<http::HeaderName>(), value.parse()) {
+            (Ok(name), Ok(value)) => drop(response.headers_mut().insert(name, value)),
+            _ => eprintln!("the scripted provider leaves out a header that is none: {name}: {value}"),
         }
     }
-    response
 }
 
 /// A string is sent as it stands, null as an empty body, anything else as JSON.

@@ -5,9 +5,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::script::{Action, LocalStep};
-use crate::wire::{Conversation, Item, Tool};
+use self::place::{absolute, working_directory};
+use self::shell::{edit_command, local_command, quote, write_command};
+use crate::script::Action;
+use crate::wire::{Conversation, Tool};
 
+mod codex;
+mod place;
+mod shell;
 #[cfg(test)]
 mod tests;
 
@@ -16,29 +21,39 @@ mod tests;
 /// # Errors
 /// A sentence fragment when no offered tool can do it.
 pub(super) fn call_for(action: &Action, conversation: &Conversation) -> Result<(String, Value), String> {
-    let tools = &conversation.tools;
     let cwd = working_directory(conversation);
+    let tools = &conversation.tools;
+    if let Some(exec) = find(tools, &["exec"]).filter(|tool| tool.parameters.is_null()) {
+        let (name, arguments) = choose(action, &codex::nested_tools(), cwd.as_deref())?;
+        return Ok((exec.name.clone(), json!(codex::script(&name, &arguments))));
+    }
+    choose(action, tools, cwd.as_deref())
+}
+
+fn choose(action: &Action, tools: &[Tool], cwd: Option<&str>) -> Result<(String, Value), String> {
+    let place = |path: &str| json!(absolute(cwd, path));
     match action {
-        Action::Write { path, text } => match find(tools, &["Write", "write_file", "write"]) {
-            Some(tool) => Ok(fill(tool, &[(PATH, json!(absolute(&cwd, path))), (&["content"], json!(text))])),
-            None => shell(
-                tools,
-                &format!("mkdir -p -- \"$(dirname -- {0})\" && printf %s {1} > {0}", quote(path), quote(text)),
-            ),
+        Action::Write { path, text } => match find(tools, &["Write", "write_file", "write", "apply_patch"]) {
+            Some(tool) if tool.name != "apply_patch" => {
+                Ok(fill(tool, &[(PATH, place(path)), (&["content"], json!(text))]))
+            }
+            Some(tool) if text.ends_with('\n') && tool.parameters.is_null() => {
+                Ok((tool.name.clone(), json!(codex::whole_file_patch(path, text))))
+            }
+            _ => shell(tools, &write_command(path, text)),
         },
         Action::Edit { path, old, new } => match find(tools, &["Edit", "replace", "edit"]) {
-            Some(tool) => Ok(fill(
-                tool,
-                &[
-                    (PATH, json!(absolute(&cwd, path))),
-                    (&["old_string", "oldString"], json!(old)),
-                    (&["new_string", "newString"], json!(new)),
-                ],
-            )),
+            Some(tool) => {
+                let (old, new) = (json!(old), json!(new));
+                Ok(fill(
+                    tool,
+                    &[(PATH, place(path)), (&["old_string", "oldString"], old), (&["new_string", "newString"], new)],
+                ))
+            }
             None => shell(tools, &edit_command(path, old, new)),
         },
         Action::Read { path } => match find(tools, &["Read", "read_file", "read"]) {
-            Some(tool) => Ok(fill(tool, &[(PATH, json!(absolute(&cwd, path)))])),
+            Some(tool) => Ok(fill(tool, &[(PATH, place(path))])),
             None => shell(tools, &format!("cat -- {}", quote(path))),
         },
         Action::Append { path, text } => shell(tools, &format!("printf %s {} >> {}", quote(text), quote(path))),
@@ -90,69 +105,4 @@ fn shell(tools: &[Tool], command: &str) -> Result<(String, Value), String> {
         arguments["yield_time_ms"] = json!(30_000);
     }
     Ok((name, arguments))
-}
-
-/// Single quotes for `sh`; the text arrives there unchanged.
-fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// Replaces the first occurrence of a text with awk, which every system with a shell has.
-fn edit_command(path: &str, old: &str, new: &str) -> String {
-    let program = r#"BEGIN { RS = "\001" } { i = index($0, ENVIRON["OLD"]); if (!i) exit 1; printf "%s%s%s", substr($0, 1, i - 1), ENVIRON["NEW"], substr($0, i + length(ENVIRON["OLD"])) }"#;
-    let path = quote(path);
-    format!(
-        "edited=$(OLD={} NEW={} awk '{program}' {path} && echo x) && printf %s \"${{edited%x}}\" > {path}",
-        quote(old),
-        quote(new),
-    )
-}
-
-/// What a misbehaviour looks like for an agent that only has a shell.
-fn local_command(step: &LocalStep) -> Result<String, String> {
-    let command = match step {
-        LocalStep::Die(_) => "kill -9 $PPID".to_owned(),
-        LocalStep::Hang => "sleep 2147483".to_owned(),
-        LocalStep::Spin => "while :; do :; done".to_owned(),
-        LocalStep::ForkDetached(command) => format!("setsid sh -c {} </dev/null >/dev/null 2>&1 &", quote(command)),
-        LocalStep::Flood(bytes) => format!("head -c {bytes} /dev/zero | tr '\\0' x"),
-        LocalStep::ReadStdin => "cat >/dev/null".to_owned(),
-        LocalStep::Sleep(seconds) => format!("sleep {seconds}"),
-        LocalStep::FromAttempt { attempt, command } => {
-            format!("if [ \"${{OUTLAST_ATTEMPT##*.}}\" -ge {attempt} ]; then {command}\nfi")
-        }
-        LocalStep::Exit(_) | LocalStep::IgnoreTerm | LocalStep::Linger | LocalStep::FailFirst { .. } => {
-            return Err(format!("`{step}` needs the scripted agent; this one offers no tool for it"));
-        }
-    };
-    Ok(command)
-}
-
-/// The working directory, as the CLIs tell their models; `None` when none is told.
-fn working_directory(conversation: &Conversation) -> Option<String> {
-    // Codex says a new directory in a new message, so the newest counts there.
-    let texts = conversation.items.iter().filter_map(|item| match item {
-        Item::User { text } => Some(text.as_str()),
-        _ => None,
-    });
-    let texts: Vec<&str> = std::iter::once(conversation.system.as_str()).chain(texts).collect();
-    let newest = texts.iter().rev().find_map(|text| after(text, "<cwd>"));
-    newest.or_else(|| {
-        let leads = ["orking directory: ", "working in the directory: ", "**Workspace Directories:**\n  - "];
-        texts.iter().find_map(|text| leads.iter().find_map(|lead| after(text, lead)))
-    })
-}
-
-/// The absolute path that follows a lead-in.
-fn after(text: &str, lead: &str) -> Option<String> {
-    let (_, rest) = text.split_once(lead)?;
-    let path = rest.split(['\n', '<']).next()?.trim();
-    path.starts_with('/').then(|| path.to_owned())
-}
-
-fn absolute(cwd: &Option<String>, path: &str) -> String {
-    match cwd {
-        Some(cwd) if !path.starts_with('/') => format!("{}/{path}", cwd.trim_end_matches('/')),
-        _ => path.to_owned(),
-    }
 }

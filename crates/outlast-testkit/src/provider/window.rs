@@ -109,13 +109,50 @@ impl WindowState {
         if full {
             used.first_refusal_at.get_or_insert(now);
         }
-        let left = used.opened_at.map_or(Duration::ZERO, |opened| (opened + length).saturating_sub(now));
-        let seconds = (full && self.window.says == Says::Reset).then(|| left.as_secs_f64().ceil().max(1.0) as u64);
+        let used = used.clone();
+        let seconds = (full && self.window.says == Says::Reset).then(|| self.seconds_left(&used, now));
         let kind = match self.window.kind {
             WindowKind::Quota if full => RefusalKind::WindowQuota,
             WindowKind::Quota | WindowKind::Minute => RefusalKind::MinuteLimit,
         };
         Some(Closed { window: self.window.name.clone(), known, refusal: Refusal::of(kind, dialect, seconds, unix) })
+    }
+
+    /// The headers by which an answer tells how full the window is. None where the dialect or the window says nothing.
+    pub(super) fn headroom(&self, key: &str, dialect: Dialect, now: Duration, unix: u64) -> Vec<(String, String)> {
+        let (Some(used), Says::Reset) = (self.uses.get(key), self.window.says) else { return Vec::new() };
+        let share = |used: u64, limit: Option<u64>| limit.map_or(0.0, |limit| used as f64 / limit.max(1) as f64);
+        let share = share(used.requests, self.window.requests).max(share(used.tokens, self.window.tokens));
+        let seconds = self.seconds_left(used, now);
+        let name = &self.window.name;
+        match (dialect, self.window.kind) {
+            (Dialect::Anthropic, WindowKind::Quota) => vec![
+                ("anthropic-ratelimit-unified-status".to_owned(), "allowed".to_owned()),
+                (format!("anthropic-ratelimit-unified-{name}-utilization"), format!("{share:.2}")),
+                (format!("anthropic-ratelimit-unified-{name}-reset"), (unix + seconds).to_string()),
+            ],
+            (Dialect::Responses, WindowKind::Quota) => vec![
+                ("x-codex-primary-used-percent".to_owned(), format!("{:.0}", share * 100.0)),
+                ("x-codex-primary-window-minutes".to_owned(), "300".to_owned()),
+                ("x-codex-primary-reset-after-seconds".to_owned(), seconds.to_string()),
+            ],
+            (Dialect::Responses | Dialect::Chat, WindowKind::Minute) => {
+                let Some(limit) = self.window.requests else { return Vec::new() };
+                vec![
+                    ("x-ratelimit-limit-requests".to_owned(), limit.to_string()),
+                    ("x-ratelimit-remaining-requests".to_owned(), limit.saturating_sub(used.requests).to_string()),
+                    ("x-ratelimit-reset-requests".to_owned(), format!("{seconds}s")),
+                ]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Seconds until the reset, rounded up.
+    fn seconds_left(&self, used: &Use, now: Duration) -> u64 {
+        let length = Duration::from_secs_f64(self.window.per_seconds);
+        let left = used.opened_at.map_or(length, |opened| (opened + length).saturating_sub(now));
+        (left.as_secs_f64().ceil() as u64).max(1)
     }
 
     /// Counts an admitted request.

@@ -97,9 +97,9 @@ impl Scenario {
 
     /// The closing account of a script that says nothing at its end.
     pub fn closing_account(&self) -> String {
-        let files = self.changed_files();
-        let changed = if files.is_empty() { "nothing".to_owned() } else { files.join(", ") };
-        format!("Changed: {changed}\nWhy: the goal asked for it\nBlocked: nothing\nAssumptions: none")
+        let files: Vec<String> = self.changed_files().iter().map(|file| format!("- {file}: as asked")).collect();
+        let changed = if files.is_empty() { "- none".to_owned() } else { files.join("\n") };
+        format!("Changed:\n{changed}\nWhy:\n- the goal asked for it\nBlocked:\n- none\nAssumptions:\n- none")
     }
 }
 
@@ -111,7 +111,8 @@ fn compile(steps: Vec<Step>) -> Vec<Turn> {
             Step::Say(text) => join(&mut turn.say, &text),
             Step::Think(text) => join(&mut turn.think, &text),
             Step::Ask(question) => {
-                let account = format!("Changed: nothing\nBlocked: question: {question}\nAssumptions: none");
+                let account =
+                    format!("Changed:\n- none\nWhy:\n- none\nBlocked:\n- question: {question}\nAssumptions:\n- none");
                 join(&mut turn.say, &account);
             }
             Step::Usage(usage) => turn.usage = usage,

@@ -11,7 +11,7 @@ pub struct Call {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The tool's arguments, a JSON object.
+    /// The tool's arguments: a JSON object, or a string for a tool that takes free text.
     pub arguments: Value,
 }
 
@@ -47,7 +47,7 @@ pub enum Item {
 pub struct Tool {
     /// The tool's name.
     pub name: String,
-    /// JSON schema of its arguments.
+    /// JSON schema of its arguments; null for a tool that takes free text.
     pub parameters: Value,
 }
 

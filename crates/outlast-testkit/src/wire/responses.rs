@@ -33,15 +33,19 @@ pub fn read_request(body: &Value) -> Result<Conversation> {
             "custom_tool_call" => items.push(Item::Call(Call {
                 id: string(item, "call_id"),
                 name: string(item, "name"),
-                arguments: json!({"input": string(item, "input")}),
+                arguments: json!(string(item, "input")),
             })),
             "function_call_output" | "custom_tool_call_output" => items.push(Item::Result {
                 id: string(item, "call_id"),
                 name: String::new(),
                 text: text_of(item.get("output").unwrap_or(&Value::Null)),
             }),
-            // Models of the catalogue get their tools inside the input instead of at the top.
-            "additional_tools" => tools.extend(read_tools(item.get("tools"))),
+            // Models of the catalogue get their tools inside the input instead of at the top, by namespace.
+            "additional_tools" => {
+                for namespace in item.get("tools").and_then(Value::as_array).into_iter().flatten() {
+                    tools.extend(read_tools(namespace.get("tools")));
+                }
+            }
             _ => {}
         }
     }
@@ -114,11 +118,16 @@ fn output(answer: &Answer) -> Vec<Value> {
         let content = json!([{"type": "output_text", "text": answer.text, "annotations": []}]);
         items.push(json!({"type": "message", "id": format!("msg_{seed}"), "status": "completed", "role": "assistant", "content": content}));
     }
-    if let Some(call) = &answer.call {
-        items.push(json!({
+    match &answer.call {
+        Some(Call { id, name, arguments: Value::String(input) }) => items.push(json!({
+            "type": "custom_tool_call", "id": format!("ctc_{seed}"), "status": "completed",
+            "call_id": id, "name": name, "input": input,
+        })),
+        Some(Call { id, name, arguments }) => items.push(json!({
             "type": "function_call", "id": format!("fc_{seed}"), "status": "completed",
-            "call_id": call.id, "name": call.name, "arguments": call.arguments.to_string(),
-        }));
+            "call_id": id, "name": name, "arguments": arguments.to_string(),
+        })),
+        None => {}
     }
     items
 }
@@ -193,15 +202,12 @@ fn output_item(events: &mut Events, index: usize, item: &Value) {
             events.push("response.content_part.done", with(&place, "part", item["content"][0].clone()), None);
         }
         "function_call" => {
-            opening["arguments"] = json!("");
-            opening["status"] = json!("in_progress");
-            events.push("response.output_item.added", json!({"output_index": index, "item": opening}), None);
-            let place = json!({"item_id": id, "output_index": index});
-            let arguments = string(item, "arguments");
-            for piece in pieces(&arguments) {
-                events.push("response.function_call_arguments.delta", with(&place, "delta", json!(piece)), None);
-            }
-            events.push("response.function_call_arguments.done", with(&place, "arguments", json!(arguments)), None);
+            let event = "response.function_call_arguments";
+            call_item(events, index, item, "arguments", event);
+        }
+        "custom_tool_call" => {
+            let event = "response.custom_tool_call_input";
+            call_item(events, index, item, "input", event);
         }
         _ => {
             opening["summary"] = json!([]);
@@ -220,6 +226,20 @@ fn output_item(events: &mut Events, index: usize, item: &Value) {
         }
     }
     events.push("response.output_item.done", json!({"output_index": index, "item": item}), None);
+}
+
+/// A tool call: its item without the text in `field`, the text in pieces, the text whole.
+fn call_item(events: &mut Events, index: usize, item: &Value, field: &str, event: &str) {
+    let mut opening = item.clone();
+    opening[field] = json!("");
+    opening["status"] = json!("in_progress");
+    events.push("response.output_item.added", json!({"output_index": index, "item": opening}), None);
+    let place = json!({"item_id": item["id"], "output_index": index});
+    let text = string(item, field);
+    for piece in pieces(&text) {
+        events.push(&format!("{event}.delta"), with(&place, "delta", json!(piece)), None);
+    }
+    events.push(&format!("{event}.done"), with(&place, field, json!(text)), None);
 }
 
 fn with(place: &Value, key: &str, value: Value) -> Value {

@@ -1,0 +1,25 @@
+//! What only codex has: the patch tool that takes free text, and the tool that takes JavaScript and holds all others.
+
+use serde_json::{Value, json};
+
+use crate::wire::Tool;
+
+/// The patch that creates or replaces a file. The text must end with a line break, as every line of a patch does.
+pub(super) fn whole_file_patch(path: &str, text: &str) -> String {
+    let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+    format!("*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch\n")
+}
+
+/// The tools that scripts of the JavaScript tool can call, as they are declared elsewhere.
+pub(super) fn nested_tools() -> Vec<Tool> {
+    let command = json!({"properties": {"cmd": {"type": "string"}, "yield_time_ms": {"type": "number"}}});
+    vec![
+        Tool { name: "exec_command".to_owned(), parameters: command },
+        Tool { name: "apply_patch".to_owned(), parameters: Value::Null },
+    ]
+}
+
+/// A script for the JavaScript tool that makes one call and tells its result.
+pub(super) fn script(tool: &str, arguments: &Value) -> String {
+    format!("const result = await tools.{tool}({arguments});\ntext(result);\n")
+}
