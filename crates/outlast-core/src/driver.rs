@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::admit::{Command, Rejection};
 use crate::core::Core;
 use crate::desired::{Operation, OperationKey, Operations};
-use crate::record::{Record, Stream};
+use crate::record::{Fact, Record, Stream};
 use crate::time::Timestamp;
 
 /// Where records become durable.
@@ -63,12 +63,20 @@ pub struct Driver<S, E> {
     store: S,
     effects: E,
     in_flight: Operations,
+    starts: bool,
 }
 
 impl<S: Store, E: Effects> Driver<S, E> {
     /// A driver over a state that was replayed from `store`. Nothing is in flight yet.
     pub const fn new(core: Core, store: S, effects: E) -> Self {
-        Self { core, store, effects, in_flight: Operations::new() }
+        Self { core, store, effects, in_flight: Operations::new(), starts: true }
+    }
+
+    /// The same driver, but it starts no attempt: what is alive is looked after, and what a person asks for is done.
+    #[must_use]
+    pub const fn without_starts(mut self) -> Self {
+        self.starts = false;
+        self
     }
 
     /// What is true.
@@ -105,7 +113,8 @@ impl<S: Store, E: Effects> Driver<S, E> {
         }
         self.commit(&mut batch)?;
         loop {
-            let records = self.core.decide(now);
+            let mut records = self.core.decide(now);
+            records.retain(|record| self.starts || !matches!(record.fact, Fact::AttemptStarted { .. }));
             if records.is_empty() {
                 break;
             }

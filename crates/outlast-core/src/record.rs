@@ -50,6 +50,14 @@ impl fmt::Display for Stream {
 }
 
 impl Stream {
+    /// Whether a run concerns itself with it: its own history, its tasks', and every account's.
+    pub fn is_of(&self, run: &RunId) -> bool {
+        match self {
+            Self::Run(of) | Self::Task(of, _) => of == run,
+            Self::Account(_) => true,
+        }
+    }
+
     /// Reads what [`fmt::Display`] wrote; nothing where the text is no stream.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once('/')?;

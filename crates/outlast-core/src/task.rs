@@ -230,6 +230,14 @@ impl Task {
         }
     }
 
+    /// Its place in the order in which verified results land; nothing where it has none.
+    pub const fn landing_order(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Done(finished) | Phase::Landing { finished, .. } => Some(finished.order),
+            _ => None,
+        }
+    }
+
     /// The name of its state in the contract of the command line.
     pub fn state(&self) -> &'static str {
         match &self.phase {
