@@ -1,1 +1,48 @@
-//! Repositories, workspaces, checkpoints, scope diffs, landing.
+//! Repositories of three kinds: the user's, the store and a task's; workspaces, checkpoints, scope diffs and landings.
+//!
+//! The user's checkout, index, HEAD, stash and configuration are read and never written; the only refs written in the
+//! user's repository are pins under `refs/outlast/base/` and a landing's target. Nothing here runs git with a
+//! configuration, a hooks folder or a repository that an agent can write, and nothing follows a symlink in an agent's
+//! tree. The interface is synchronous: the engine calls it from threads that may block.
+
+mod agent_repo;
+mod candidate;
+mod checkpoint;
+mod copy;
+mod durable;
+mod error;
+mod fill;
+mod git;
+mod inside;
+mod integration;
+mod landing;
+mod lock;
+mod merge;
+mod objects;
+mod oid;
+mod refusal;
+mod result;
+mod scan;
+mod scope;
+mod settings;
+mod source;
+mod store;
+mod tree;
+mod user;
+mod workspace;
+
+pub use candidate::{Candidate, CandidateOutcome, CandidateSpec};
+pub use checkpoint::{Checkpoint, CheckpointSpec, FILE_LIMIT_DEFAULT, Note, SkipReason};
+pub use error::{Error, Result};
+pub use git::Git;
+pub use gix::bstr::{BStr, BString, ByteSlice};
+pub use inside::{read_inside, write_inside};
+pub use integration::Integration;
+pub use landing::{Move, MoveOutcome, TargetState};
+pub use merge::{Conflict, Merged};
+pub use refusal::Refusal;
+pub use scope::{Block, Scope, ScopeDiff};
+pub use store::Store;
+pub use tree::{Change, Entry, Kind};
+pub use user::{Head, Identity, Target, UserRepo, Worktree};
+pub use workspace::{Listed, Pinned, Removal, Report, Spec, Workspace};

@@ -1,0 +1,204 @@
+//! Reading a task's repository, which an agent can write: its HEAD, its refs and its objects, as data only.
+//!
+//! Its configuration and index are never read, no git runs on it, nothing in it is mapped into memory (a truncated
+//! mapping kills the reader), and every object is checked against its id.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use gix::ObjectId;
+use gix::bstr::{BStr, ByteSlice};
+use gix::objs::Kind;
+
+use crate::inside::{Folder, Hint};
+use crate::source::{Reader, Source};
+use crate::{Error, Result, oid};
+
+/// Largest object of an agent's commit that is copied, in bytes.
+const OBJECT_LIMIT: u64 = 512 << 20;
+/// Largest `packed-refs` that is read, in bytes.
+const PACKED_REFS_LIMIT: u64 = 64 << 20;
+/// Deepest folder below `refs/` that is looked into.
+const REF_DEPTH_MAX: usize = 16;
+
+/// An agent's repository.
+pub(crate) struct AgentRepo {
+    git_dir: Folder,
+    reader: Reader,
+    /// A private copy of its packs, made when an object is found nowhere else.
+    packs: OnceCell<Option<(tempfile::TempDir, gix::odb::Handle)>>,
+    scratch: PathBuf,
+}
+
+impl AgentRepo {
+    /// Opens the repository in the working tree `root`; `None` where its `.git` is no folder any more.
+    pub(crate) fn open(root: &Folder, reader: Reader, scratch: PathBuf) -> Option<Self> {
+        let git_dir = root.folder(b".git".as_bstr()).ok()?;
+        Some(Self { git_dir, reader, packs: OnceCell::new(), scratch })
+    }
+
+    /// The commit HEAD stands for; `None` when there is none or it cannot be told.
+    pub(crate) fn head(&self) -> Option<ObjectId> {
+        let text = self.git_dir.read(b"HEAD".as_bstr(), 4096).ok()?;
+        let text = text.trim_ascii();
+        match text.strip_prefix(b"ref:") {
+            Some(name) => self.resolve(name.trim_ascii().as_bstr()),
+            None => ObjectId::from_hex(text).ok(),
+        }
+    }
+
+    fn resolve(&self, name: &BStr) -> Option<ObjectId> {
+        gix::validate::reference::name(name).ok()?;
+        let (folder, file) = name.rsplit_once_str("/")?;
+        let loose = self.git_dir.descend(folder.as_bstr()).and_then(|f| f.read(file.as_bstr(), 4096));
+        match loose {
+            Ok(text) => ObjectId::from_hex(text.trim_ascii()).ok(),
+            Err(_) => self.packed().remove(&name.to_string()),
+        }
+    }
+
+    fn packed(&self) -> BTreeMap<String, ObjectId> {
+        let text = self.git_dir.read(b"packed-refs".as_bstr(), PACKED_REFS_LIMIT).unwrap_or_default();
+        let line = |line: &[u8]| {
+            let (id, name) = line.split_once_str(" ")?;
+            Some((name.to_str().ok()?.to_owned(), ObjectId::from_hex(id).ok()?))
+        };
+        text.lines().filter_map(line).collect()
+    }
+
+    /// Every ref, loose before packed, symbolic ones left out.
+    pub(crate) fn refs(&self) -> BTreeMap<String, ObjectId> {
+        let mut refs = self.packed();
+        if let Ok(folder) = self.git_dir.folder(b"refs".as_bstr()) {
+            loose_refs(&folder, "refs", 0, &mut refs);
+        }
+        refs
+    }
+
+    /// Every commit the reflog of the stash names: all stash entries but the newest live only there.
+    pub(crate) fn stashes(&self) -> Vec<ObjectId> {
+        let log =
+            self.git_dir.descend(b"logs/refs".as_bstr()).and_then(|f| f.read(b"stash".as_bstr(), PACKED_REFS_LIMIT));
+        let new_id = |line: &[u8]| line.split_str(" ").nth(1).and_then(|id| ObjectId::from_hex(id).ok());
+        log.unwrap_or_default().lines().filter_map(new_id).collect()
+    }
+
+    fn loose(&self, id: ObjectId, buf: &mut Vec<u8>) -> Result<Option<Kind>> {
+        let hex = id.to_hex().to_string();
+        let path = format!("objects/{}", &hex[..2]);
+        let read = self
+            .git_dir
+            .descend(path.as_bytes().as_bstr())
+            .and_then(|f| f.read(hex.as_bytes()[2..].as_bstr(), OBJECT_LIMIT));
+        match read {
+            Ok(compressed) => Ok(Some(inflate(id, &compressed, buf)?)),
+            Err(e) if e.kind() == io::ErrorKind::FileTooLarge => Err(Error::object(id, "it is too large")),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The copied packs as an object database; `None` when there are none.
+    fn packs(&self) -> Result<Option<&gix::odb::Handle>> {
+        if self.packs.get().is_none() {
+            let made = self.copy_packs().map_err(Error::io("copy packs to", &self.scratch))?;
+            self.packs.get_or_init(|| made);
+        }
+        Ok(self.packs.get().and_then(Option::as_ref).map(|(_, handle)| handle))
+    }
+
+    fn copy_packs(&self) -> io::Result<Option<(tempfile::TempDir, gix::odb::Handle)>> {
+        let Ok(folder) = self.git_dir.descend(b"objects/pack".as_bstr()) else { return Ok(None) };
+        let wanted: Vec<_> = folder
+            .names()?
+            .into_iter()
+            .map(|(name, _)| name)
+            .filter(|name| name.as_encoded_bytes().ends_with(b".pack") || name.as_encoded_bytes().ends_with(b".idx"))
+            .collect();
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        std::fs::create_dir_all(&self.scratch)?;
+        let copy = tempfile::Builder::new().prefix("packs-").tempdir_in(&self.scratch)?;
+        std::fs::create_dir_all(copy.path().join("pack"))?;
+        for name in wanted {
+            let mut from = folder.file(name.as_encoded_bytes().as_bstr())?;
+            let mut to = std::fs::File::create(copy.path().join("pack").join(&name))?;
+            io::copy(&mut from, &mut to)?;
+        }
+        let handle = gix::odb::at(copy.path(), gix::hash::Kind::Sha1)?;
+        Ok(Some((copy, handle)))
+    }
+}
+
+impl Source for AgentRepo {
+    fn read(&self, id: ObjectId, buf: &mut Vec<u8>) -> Result<Option<Kind>> {
+        if let Some(kind) = self.reader.read(id, buf)? {
+            return Ok(Some(kind));
+        }
+        if let Some(kind) = self.loose(id, buf)? {
+            return Ok(Some(kind));
+        }
+        let Some(packs) = self.packs()? else { return Ok(None) };
+        let found = gix::objs::Find::try_find(packs, &id, buf).map_err(|e| Error::object(id, e))?;
+        let Some(kind) = found.map(|data| data.kind) else { return Ok(None) };
+        check(id, kind, buf)?;
+        Ok(Some(kind))
+    }
+}
+
+fn loose_refs(folder: &Folder, prefix: &str, depth: usize, refs: &mut BTreeMap<String, ObjectId>) {
+    if depth > REF_DEPTH_MAX {
+        return;
+    }
+    for (name, hint) in folder.names().unwrap_or_default() {
+        let Some(text) = name.to_str() else { continue };
+        let full = format!("{prefix}/{text}");
+        let name = text.as_bytes().as_bstr();
+        if hint != Hint::Other
+            && let Ok(below) = folder.folder(name)
+        {
+            loose_refs(&below, &full, depth + 1, refs);
+        } else if let Some(id) = folder.read(name, 4096).ok().and_then(|t| ObjectId::from_hex(t.trim_ascii()).ok()) {
+            refs.insert(full, id);
+        }
+    }
+}
+
+/// Unpacks a loose object and checks it against its id.
+fn inflate(id: ObjectId, compressed: &[u8], buf: &mut Vec<u8>) -> Result<Kind> {
+    let mut state = gix::zlib::Decompress::new();
+    let mut head = [0_u8; 64];
+    let mut input = compressed;
+    let corrupt = |e: &dyn std::fmt::Display| Error::object(id, format!("it cannot be unpacked: {e}"));
+    let got = gix::zlib::stream::inflate::read(&mut input, &mut state, &mut head).map_err(|e| corrupt(&e))?;
+    let (kind, size, header) = gix::objs::decode::loose_header(&head[..got]).map_err(|e| corrupt(&e))?;
+    if size > OBJECT_LIMIT {
+        return Err(Error::object(id, format!("it has {size} bytes, more than {OBJECT_LIMIT}")));
+    }
+    let size = usize::try_from(size).map_err(|e| corrupt(&e))?;
+    let first = &head[header..got];
+    if first.len() > size {
+        return Err(Error::object(id, "it is longer than it says"));
+    }
+    buf.clear();
+    buf.resize(size, 0);
+    buf[..first.len()].copy_from_slice(first);
+    let mut filled = first.len();
+    while filled < size {
+        let more =
+            gix::zlib::stream::inflate::read(&mut input, &mut state, &mut buf[filled..]).map_err(|e| corrupt(&e))?;
+        if more == 0 {
+            return Err(Error::object(id, "it is shorter than it says"));
+        }
+        filled += more;
+    }
+    check(id, kind, buf)?;
+    Ok(kind)
+}
+
+fn check(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
+    let real = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data).map_err(|e| Error::object(id, e))?;
+    if real == id { Ok(()) } else { Err(Error::object(id, format!("its content is that of {}", oid::of(real)))) }
+}

@@ -1,0 +1,257 @@
+//! A checkpoint: the state of a whole working tree as a durable commit in the store.
+//!
+//! The agent's index, HEAD, branches and configuration are not touched, and nothing of its is run. What it committed by
+//! itself is copied into the store, so that a checkpoint holds all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gix::ObjectId;
+use gix::bstr::BString;
+use gix::objs::{Commit, Kind as ObjectKind};
+use outlast_core::{AttemptId, Oid, Timestamp};
+
+use crate::agent_repo::AgentRepo;
+use crate::copy::{Safe, copy_history};
+use crate::inside::Folder;
+use crate::objects::Batch;
+use crate::scan::convert::Converter;
+use crate::scan::index::Index;
+use crate::scan::{self, Found, Sink};
+use crate::source::{Reader, Source};
+use crate::store::attempt_ref;
+use crate::tree::{self, Change, Leaf};
+use crate::user::Identity;
+use crate::workspace::Workspace;
+use crate::{Error, Kind, Result, Store, UserRepo, oid};
+
+/// Largest file that a checkpoint takes unless told otherwise, in bytes: what git hosts refuse is half as large again.
+pub const FILE_LIMIT_DEFAULT: u64 = 50 << 20;
+
+/// What a checkpoint is made for.
+#[derive(Debug, Clone)]
+pub struct CheckpointSpec {
+    /// The attempt whose ref moves forward.
+    pub attempt: AttemptId,
+    /// The checkpoint before this one; `None` at the first of a task, whose parent is the base.
+    pub parent: Option<Oid>,
+    /// The commit message.
+    pub message: String,
+    /// The date of the commit: given twice with the same tree, the same commit comes out.
+    pub at: Timestamp,
+    /// Largest new content that is taken, in bytes.
+    pub file_limit: u64,
+}
+
+/// A durable state of a working tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The commit in the store.
+    pub commit: Oid,
+    /// Its tree.
+    pub tree: Oid,
+    /// What differs from the parent.
+    pub changed: Vec<Change>,
+    /// The agent's own HEAD, when it can be told.
+    pub head: Option<Oid>,
+    /// Whether no file changed while the tree was read.
+    pub settled: bool,
+    /// What a person or the engine should know.
+    pub notes: Vec<Note>,
+}
+
+/// Something a checkpoint did not take, or took in a special way.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Note {
+    /// The path was left as it was in the checkpoint before.
+    Skipped {
+        /// The path, or the folder.
+        path: BString,
+        /// Why.
+        reason: SkipReason,
+    },
+    /// An ignore pattern names the path, so it was not taken; a folder ends in `/`.
+    Ignored(BString),
+    /// A repository lies in the tree; its files were taken as plain files.
+    NestedRepository(BString),
+    /// The attributes name a filter driver, which is never run; the file's bytes were taken as they are.
+    FilterNotRun {
+        /// The path.
+        path: BString,
+        /// The driver's name.
+        driver: String,
+    },
+    /// The agent's own commits could not be copied: only the working tree is safe.
+    HeadNotCopied {
+        /// The agent's HEAD.
+        head: Oid,
+        /// What was wrong.
+        why: String,
+    },
+}
+
+/// Why a path was left as it was.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SkipReason {
+    /// It is larger than the limit.
+    TooLarge {
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// The system did not let us read it.
+    Unreadable,
+    /// It is a pipe, a socket or a device.
+    NotAFile,
+    /// Its name cannot be in a tree, or it lies too deep.
+    Unstorable,
+}
+
+impl Workspace {
+    /// Saves the whole working tree, untracked files included, as a commit in the store, and moves the attempt's ref.
+    ///
+    /// Ignored files are left out and named; so are files above the limit. When this returns, the objects and the ref
+    /// are on disk.
+    ///
+    /// # Errors
+    /// The tree's root cannot be read, or the store cannot be written.
+    pub fn checkpoint(&self, store: &Store, user: &UserRepo, spec: &CheckpointSpec) -> Result<Checkpoint> {
+        let _lock = self.lock()?;
+        let base = oid::parse(&self.meta.base)?;
+        let reader = store.reader();
+        let parent = spec.parent.as_ref().map_or(Ok(base), oid::parse)?;
+        let parent_tree = reader.tree_of(parent)?;
+        let root = self.root()?;
+        let mut batch = store.objects().batch()?;
+
+        let mut notes = Vec::new();
+        let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
+        let head = agent.as_ref().and_then(AgentRepo::head);
+        let copied = match (&agent, head) {
+            (Some(agent), Some(head)) if head != base => match copy_head(agent, store, user, base, head) {
+                Ok(()) => Some(head),
+                Err(why @ Error::Object { .. }) => {
+                    notes.push(Note::HeadNotCopied { head: oid::of(head), why: why.to_string() });
+                    None
+                }
+                Err(other) => return Err(other),
+            },
+            _ => None,
+        };
+
+        let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
+        let found =
+            self.scan(&root, &index, &reader, copied, spec.file_limit, &mut |data| batch.put(ObjectKind::Blob, data))?;
+        notes.extend(found.notes);
+        let tree = tree::edit(&reader, &mut batch, index.tree(), &found.edits)?;
+        let parents = std::iter::once(parent).chain(copied.filter(|head| *head != parent)).collect();
+        let commit = put_commit(&mut batch, tree, parents, &checkpoint_author(), spec.at, &spec.message)?;
+        batch.finish()?;
+        store.set_ref(&attempt_ref(&spec.attempt), commit)?;
+        index.save(tree, &found.edits, &found.fresh)?;
+
+        let changed = tree::diff(&reader, Some(parent_tree), Some(tree))?;
+        notes.extend(self.filters_not_run(&root, &reader, tree)?);
+        notes.sort();
+        notes.dedup();
+        Ok(Checkpoint {
+            commit: oid::of(commit),
+            tree: oid::of(tree),
+            changed,
+            head: head.map(oid::of),
+            settled: found.settled,
+            notes,
+        })
+    }
+
+    /// Opens the working tree's root.
+    pub(crate) fn root(&self) -> Result<Folder> {
+        Folder::root(&self.meta.path).map_err(Error::io("open", &self.meta.path))
+    }
+
+    /// Scans the tree against `index`.
+    pub(crate) fn scan(
+        &self,
+        root: &Folder,
+        index: &Index,
+        reader: &Reader,
+        head: Option<ObjectId>,
+        limit: u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<Found> {
+        let base_tree = reader.tree_of(oid::parse(&self.meta.base)?)?;
+        let mut forced = BTreeSet::new();
+        if let Some(head) = head {
+            let added = tree::diff(reader, Some(base_tree), Some(reader.tree_of(head)?))?;
+            forced.extend(added.into_iter().filter(|c| c.old.is_none()).map(|c| c.path));
+        }
+        let task = scan::Task {
+            root,
+            settings: &self.meta.settings,
+            index,
+            reader,
+            never: &self.meta.included(),
+            forced: &forced,
+            dirt: &self.dirt()?,
+            limit,
+        };
+        scan::scan(&task, sink)
+    }
+
+    /// The files changed since the base that a filter driver would have converted.
+    fn filters_not_run(&self, root: &Folder, reader: &Reader, tree: ObjectId) -> Result<Vec<Note>> {
+        let base_tree = reader.tree_of(oid::parse(&self.meta.base)?)?;
+        let mut converter = Converter::new(root, &self.meta.settings);
+        let changed = tree::diff(reader, Some(base_tree), Some(tree))?.into_iter();
+        let files = changed.filter(|c| c.new.as_ref().is_some_and(|e| matches!(e.kind, Kind::File | Kind::Executable)));
+        let noted = files.filter_map(|c| {
+            let driver = converter.filter(c.path.as_ref())?;
+            Some(Note::FilterNotRun { path: c.path, driver })
+        });
+        Ok(noted.collect())
+    }
+
+    /// What the tree looked like at creation where it differed from the base.
+    fn dirt(&self) -> Result<BTreeMap<BString, Option<Leaf>>> {
+        self.meta.dirt.iter().map(|d| Ok((d.path.clone().into(), d.leaf()?))).collect()
+    }
+}
+
+/// Copies the agent's own commits into the store, in a batch of their own: it must not fail with the tree's.
+fn copy_head(agent: &AgentRepo, store: &Store, user: &UserRepo, base: ObjectId, head: ObjectId) -> Result<()> {
+    let mut batch = store.objects().batch()?;
+    if batch.holds(&head) {
+        return Ok(());
+    }
+    copy_history(agent, &mut batch, head, &mut Safe::new(base, user))?;
+    batch.finish()
+}
+
+fn checkpoint_author() -> Identity {
+    Identity { name: "outlast".to_owned(), email: "outlast@localhost".to_owned() }
+}
+
+/// Writes a commit whose author is its committer.
+pub(crate) fn put_commit(
+    batch: &mut Batch<'_>,
+    tree: ObjectId,
+    parents: Vec<ObjectId>,
+    author: &Identity,
+    at: Timestamp,
+    message: &str,
+) -> Result<ObjectId> {
+    let clean = |text: &str| text.replace(['\n', '\0', '<', '>'], " ").trim().to_owned();
+    let who = gix::actor::Signature {
+        name: clean(&author.name).into(),
+        email: clean(&author.email).into(),
+        time: gix::date::Time { seconds: at.as_millis().div_euclid(1000), offset: 0 },
+    };
+    let commit = Commit {
+        tree,
+        parents: parents.into(),
+        author: who.clone(),
+        committer: who,
+        encoding: None,
+        message: message.replace('\0', " ").into(),
+        extra_headers: Vec::new(),
+    };
+    batch.put_object(ObjectKind::Commit, &commit)
+}

@@ -1,0 +1,62 @@
+//! Files that are there after a power cut: written aside, synced, renamed, and the folder synced.
+
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::{Error, Result};
+
+/// Replaces the file at `path` by `bytes`; a reader sees the old file or the new one, also after a power cut.
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    create_dirs(folder)?;
+    let mut temp = tempfile::Builder::new()
+        .prefix(".outlast-")
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder)
+        .map_err(Error::io("write in", folder))?;
+    temp.write_all(bytes).map_err(Error::io("write", path))?;
+    temp.as_file().sync_all().map_err(Error::io("sync", path))?;
+    temp.persist(path).map_err(|e| Error::io("write", path)(e.error))?;
+    sync_dir(folder)
+}
+
+/// Makes `folder` and what is missing above it, and syncs every folder that got an entry.
+pub(crate) fn create_dirs(folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder.parent().filter(|p| !p.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        create_dirs(parent)?;
+    }
+    match std::fs::create_dir(folder) {
+        Ok(()) => parent.map_or(Ok(()), sync_dir),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(Error::io("create", folder)(e)),
+    }
+}
+
+/// Makes the names in `folder` survive a power cut.
+pub(crate) fn sync_dir(folder: &Path) -> Result<()> {
+    File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
+}
+
+/// Reads a file of ours; `None` where there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
+}
+
+/// Removes a file of ours, and is content when there is none.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Ok(()) => path.parent().map_or(Ok(()), sync_dir),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Error::io("remove", path)(e)),
+    }
+}

@@ -1,0 +1,206 @@
+//! The one place that starts the git program.
+//!
+//! Every call gets an environment without `GIT_*`, no prompt, no optional locks, no hooks and no file-system monitor.
+//! A call never gets a configuration or a repository that an agent can write: callers hand in folders of the user's
+//! checkouts or of outlast only.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::lock::Lock;
+use crate::{Error, Refusal, Result};
+
+/// The oldest git that outlast works with.
+const MINIMUM: (u32, u32) = (2, 39);
+
+/// How long git waits for another's lock on a ref, in milliseconds: people's hooks and other tools hold them for seconds.
+const REF_LOCK_MS: &str = "15000";
+
+/// A git program that was found and is new enough.
+#[derive(Debug, Clone)]
+pub struct Git {
+    program: PathBuf,
+    version: String,
+}
+
+impl Git {
+    /// Finds git: `OUTLAST_GIT` where set, else `git` on the search path.
+    ///
+    /// # Errors
+    /// [`Refusal::GitMissing`] and [`Refusal::GitTooOld`].
+    pub fn locate() -> std::result::Result<Self, Refusal> {
+        Self::at(std::env::var_os("OUTLAST_GIT").map_or_else(|| PathBuf::from("git"), PathBuf::from))
+    }
+
+    /// Takes this program as git.
+    ///
+    /// # Errors
+    /// [`Refusal::GitMissing`] and [`Refusal::GitTooOld`].
+    pub fn at(program: PathBuf) -> std::result::Result<Self, Refusal> {
+        let missing = |why: String| Refusal::GitMissing { program: program.display().to_string(), why };
+        let output = Command::new(&program).arg("--version").output().map_err(|e| missing(e.to_string()))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let version = said.split_whitespace().nth(2).unwrap_or("").to_owned();
+        let mut numbers = version.split('.').map(|n| n.parse::<u32>().ok());
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(major), Some(minor)) if (major, minor) >= MINIMUM => Ok(Self { program, version }),
+            (Some(_), Some(_)) => Err(Refusal::GitTooOld { found: version }),
+            _ => Err(missing(format!("it answered {:?}", said.trim()))),
+        }
+    }
+
+    /// The version git names, such as `2.47.3`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The program that is started.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Prepares a call in a checkout of the user's, whose configuration counts.
+    pub(crate) fn in_checkout(&self, folder: &Path) -> Call {
+        let mut call = Call::new(&self.program);
+        call.command.current_dir(folder);
+        call
+    }
+
+    /// Prepares a call on a repository of ours: neither the user's nor the system's configuration counts.
+    pub(crate) fn in_store(&self, git_dir: &Path) -> Call {
+        let mut call = Call::new(&self.program);
+        call.command
+            .current_dir(git_dir)
+            .env("GIT_DIR", git_dir)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_ATTR_NOSYSTEM", "1");
+        call.config("core.fsync", "all").config("core.fsyncMethod", "fsync")
+    }
+}
+
+/// One prepared start of git.
+pub(crate) struct Call {
+    command: Command,
+    config: Vec<(OsString, OsString)>,
+    stdin: Option<Vec<u8>>,
+    lock: Option<std::fs::File>,
+    shown: Vec<String>,
+}
+
+impl Call {
+    fn new(program: &Path) -> Self {
+        let mut command = Command::new(program);
+        for (key, _) in std::env::vars_os() {
+            if key.as_encoded_bytes().starts_with(b"GIT_") {
+                command.env_remove(key);
+            }
+        }
+        command
+            .env("LC_ALL", "C")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_LFS_SKIP_SMUDGE", "1")
+            .env("GIT_EDITOR", ":")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let call = Self { command, config: Vec::new(), stdin: None, lock: None, shown: Vec::new() };
+        call.config("core.hooksPath", "/dev/null")
+            .config("core.fsmonitor", "false")
+            .config("core.filesRefLockTimeout", REF_LOCK_MS)
+            .config("core.packedRefsTimeout", REF_LOCK_MS)
+            .config("gc.auto", "0")
+            .config("maintenance.auto", "false")
+            .config("advice.detachedHead", "false")
+    }
+
+    /// Sets one configuration value for this call only, above every file.
+    pub(crate) fn config(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.config.push((key.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(key, value);
+        self
+    }
+
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.shown.push(arg.as_ref().to_string_lossy().into_owned());
+        self.command.arg(arg);
+        self
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(self, args: impl IntoIterator<Item = A>) -> Self {
+        args.into_iter().fold(self, Self::arg)
+    }
+
+    /// Bytes for git's standard input; without them it is empty.
+    pub(crate) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Lets git hold a lock of ours as its standard input, which it does not read: should we be killed, whoever wants the
+    /// lock next waits for this git to end.
+    pub(crate) fn holding(mut self, lock: &Lock) -> Result<Self> {
+        self.lock = Some(lock.share()?);
+        Ok(self)
+    }
+
+    /// Runs to the end, whatever the exit status.
+    pub(crate) fn run(mut self) -> Result<Answer> {
+        for (at, (key, value)) in self.config.iter().enumerate() {
+            self.command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
+        }
+        self.command.env("GIT_CONFIG_COUNT", self.config.len().to_string());
+        self.command.stdin(match (&self.stdin, self.lock.take()) {
+            (Some(_), _) => Stdio::piped(),
+            (None, Some(lock)) => lock.into(),
+            (None, None) => Stdio::null(),
+        });
+        let program = PathBuf::from(self.command.get_program());
+        let mut child = self.command.spawn().map_err(Error::io("start", &program))?;
+        let output = std::thread::scope(|scope| {
+            if let (Some(bytes), Some(mut pipe)) = (self.stdin.as_deref(), child.stdin.take()) {
+                // Git may end without reading all of it; its exit status says what that means.
+                scope.spawn(move || pipe.write_all(bytes).ok());
+            }
+            child.wait_with_output()
+        });
+        let output = output.map_err(Error::io("run", &program))?;
+        Ok(Answer { output, command: self.shown.join(" ") })
+    }
+
+    /// Runs to the end and hands over standard output; any other exit status than 0 is an error.
+    pub(crate) fn ok(self) -> Result<Vec<u8>> {
+        let answer = self.run()?;
+        if answer.output.status.success() { Ok(answer.output.stdout) } else { Err(answer.into_error()) }
+    }
+}
+
+/// What a finished git left.
+pub(crate) struct Answer {
+    output: Output,
+    command: String,
+}
+
+impl Answer {
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+
+    pub(crate) fn stdout(&self) -> &[u8] {
+        &self.output.stdout
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).trim().to_owned()
+    }
+
+    pub(crate) fn into_error(self) -> Error {
+        Error::Git { status: self.output.status.to_string(), stderr: self.stderr(), command: self.command }
+    }
+}

@@ -1,0 +1,240 @@
+//! Landing: the candidate's objects into the user's repository, then the target forward, by compare-and-swap.
+//!
+//! A target that somebody has checked out is moved only by git in that checkout, where git refuses what is unsafe:
+//! moving it underneath would make that person's next commit undo the landing.
+
+use std::path::{Path, PathBuf};
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+use gix::objs::Kind;
+use outlast_core::{Oid, RunId, TaskId};
+
+use crate::candidate::{Candidate, run_trailer, task_trailer};
+use crate::lock::Lock;
+use crate::objects::ObjectFolder;
+use crate::source::Source;
+use crate::{Error, Result, Store, UserRepo, Worktree, copy, durable, oid};
+
+/// Most commits between the old tip and the present one that are searched for a trailer.
+const SEARCH_MAX: usize = 10_000;
+
+/// A step of a target from one commit to the next.
+#[derive(Debug, Clone)]
+pub struct Move {
+    /// The run.
+    pub run: RunId,
+    /// The task that lands.
+    pub task: TaskId,
+    /// The branch, such as `main`.
+    pub target: String,
+    /// Where it must be now; `None` when it must not exist.
+    pub old: Option<Oid>,
+    /// The published candidate.
+    pub new: Oid,
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MoveOutcome {
+    /// The target is at the new commit.
+    Moved,
+    /// The target was not where it had to be; nothing changed.
+    NotAtOld {
+        /// Where it is.
+        found: Option<Oid>,
+    },
+    /// A checkout holds the target and git would not move it there; nothing changed.
+    CheckedOut {
+        /// The checkout.
+        path: PathBuf,
+        /// The command that lands it once the checkout allows.
+        command: String,
+        /// What git said.
+        why: String,
+    },
+}
+
+/// Where a target stands after a crash in the middle of a landing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetState {
+    /// Where it was: the step can be done again.
+    AtOld,
+    /// The landing is in it.
+    Landed,
+    /// Elsewhere: a person must look.
+    Moved {
+        /// Its tip; `None` when it is gone.
+        tip: Option<Oid>,
+    },
+}
+
+impl UserRepo {
+    /// Copies the candidate's objects physically and durably into the user's repository. No branch moves.
+    ///
+    /// # Errors
+    /// An object cannot be read or written; [`Error::Git`] when the copy is not complete.
+    pub fn publish(&self, store: &Store, run: &RunId, task: &TaskId, candidate: &Candidate) -> Result<()> {
+        let reader = store.reader();
+        let (commit, parent) = (oid::parse(&candidate.commit)?, oid::parse(&candidate.parent)?);
+        let lock = store.lock()?;
+        let folder = ObjectFolder::new(self.objects_dir());
+        let mut batch = folder.batch()?;
+        copy::copy_tree(&reader, &mut batch, reader.tree_of(commit)?, Some(reader.tree_of(parent)?))?;
+        let mut buf = Vec::new();
+        reader.need(commit, Kind::Commit, &mut buf)?;
+        batch.put(Kind::Commit, &buf)?;
+        batch.finish()?;
+        // From the pin on, no garbage collection takes them; one that ran just before would show here.
+        self.set_pin(run, &landing_pin(task), commit)?;
+        self.git()
+            .in_checkout(self.root())
+            .args(["rev-list", "--objects", "--quiet"])
+            .args([commit.to_string(), format!("^{parent}")])
+            .holding(&lock)?
+            .ok()?;
+        Ok(())
+    }
+
+    /// Moves the target from `old` to `new`, which must be published, or tells why not.
+    ///
+    /// # Errors
+    /// Git fails in a way that says nothing about the target.
+    pub fn move_target(&self, store: &Store, step: &Move) -> Result<MoveOutcome> {
+        let lock = store.lock()?;
+        let full = format!("refs/heads/{}", step.target);
+        let found = self.ref_tip(&full)?.map(oid::of);
+        if found.as_ref() == Some(&step.new) {
+            self.drop_pin(&step.run, &landing_pin(&step.task))?;
+            return Ok(MoveOutcome::Moved);
+        }
+        if found != step.old {
+            return Ok(MoveOutcome::NotAtOld { found });
+        }
+        let outcome = match self.holders(&step.target)?.as_slice() {
+            [] => self.swap(&full, step, &lock)?,
+            [Worktree { path, busy: None }] => self.fast_forward(path.clone(), step, &lock)?,
+            [first, ..] => {
+                let why =
+                    first.busy.map_or("several checkouts hold it".to_owned(), |what| format!("a {what} holds it"));
+                MoveOutcome::CheckedOut { path: first.path.clone(), command: command(&first.path, step), why }
+            }
+        };
+        if outcome == MoveOutcome::Moved {
+            self.drop_pin(&step.run, &landing_pin(&step.task))?;
+        }
+        Ok(outcome)
+    }
+
+    fn swap(&self, full: &str, step: &Move, lock: &Lock) -> Result<MoveOutcome> {
+        let old = step.old.as_ref().map_or_else(|| "0".repeat(40), |old| old.as_str().to_owned());
+        let answer = self
+            .git()
+            .in_checkout(self.root())
+            .config("core.fsync", "all")
+            .config("core.fsyncMethod", "fsync")
+            .args(["update-ref", "--create-reflog", "-m"])
+            .arg(format!("outlast: land {}", step.task))
+            .args([full, step.new.as_str(), &old])
+            .holding(lock)?
+            .run()?;
+        if answer.code() == Some(0) {
+            return Ok(MoveOutcome::Moved);
+        }
+        let found = self.ref_tip(full)?.map(oid::of);
+        if found == step.old { Err(answer.into_error()) } else { Ok(MoveOutcome::NotAtOld { found }) }
+    }
+
+    fn fast_forward(&self, path: PathBuf, step: &Move, lock: &Lock) -> Result<MoveOutcome> {
+        let orig_head = self.orig_head(&path)?;
+        let before = durable::read(&orig_head)?;
+        let answer = self
+            .git()
+            .in_checkout(&path)
+            .config("core.fsync", "all")
+            .config("core.fsyncMethod", "fsync")
+            .config("merge.verifySignatures", "false")
+            .config("submodule.recurse", "false")
+            .env("GIT_REFLOG_ACTION", format!("outlast: land {}", step.task))
+            .args(["merge", "--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet"])
+            .arg(step.new.as_str())
+            .holding(lock)?
+            .run()?;
+        let now = self.ref_tip(&format!("refs/heads/{}", step.target))?.map(oid::of);
+        if now.as_ref() == Some(&step.new) {
+            return Ok(MoveOutcome::Moved);
+        }
+        // Git notes the tip there before it looks whether it can go on; a refusal must leave no trace.
+        match before {
+            Some(bytes) if durable::read(&orig_head)?.as_ref() != Some(&bytes) => {
+                durable::write(&orig_head, &bytes, 0o644)?;
+            }
+            Some(_) => {}
+            None => durable::remove(&orig_head)?,
+        }
+        let command = command(&path, step);
+        Ok(MoveOutcome::CheckedOut { path, command, why: answer.stderr() })
+    }
+
+    /// Where git keeps the `ORIG_HEAD` of a checkout.
+    fn orig_head(&self, checkout: &Path) -> Result<PathBuf> {
+        let said = self
+            .git()
+            .in_checkout(checkout)
+            .args(["rev-parse", "--path-format=absolute", "--git-path", "ORIG_HEAD"])
+            .ok()?;
+        Ok(said.strip_suffix(b"\n").unwrap_or(&said).to_path_lossy().into_owned())
+    }
+
+    /// Tells where a target stands after a crash during `step`.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn target_state(&self, step: &Move) -> Result<TargetState> {
+        let full = format!("refs/heads/{}", step.target);
+        let tip = self.ref_tip(&full)?;
+        let public = tip.map(oid::of);
+        if public == step.old {
+            return Ok(TargetState::AtOld);
+        }
+        let new = oid::parse(&step.new)?;
+        let landed = match tip {
+            Some(tip) => tip == new || self.history_has(tip, new, step)? || self.reflog_has(&full, &step.new)?,
+            None => false,
+        };
+        Ok(if landed { TargetState::Landed } else { TargetState::Moved { tip: public } })
+    }
+
+    /// Tells whether `new`, or a commit with the landing's trailers, is among the commits since the old tip.
+    fn history_has(&self, tip: ObjectId, new: ObjectId, step: &Move) -> Result<bool> {
+        let repo = self.gix()?;
+        let failed = |e: gix::Error| Error::object(tip, e);
+        let hidden = step.old.as_ref().map(oid::parse).transpose()?;
+        let walk = repo.rev_walk([tip]).with_hidden(hidden).all().map_err(failed)?;
+        let lines = [run_trailer(&step.run), task_trailer(&step.task)];
+        for info in walk.take(SEARCH_MAX) {
+            let id = info.map_err(failed)?.id;
+            let commit = repo.find_commit(id).map_err(failed)?;
+            let message = String::from_utf8_lossy(commit.message_raw().map_err(failed)?).into_owned();
+            if id == new || lines.iter().all(|line| message.lines().any(|l| l == line)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn reflog_has(&self, full: &str, new: &Oid) -> Result<bool> {
+        let log = durable::read(&self.common_dir().join("logs").join(full))?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&log).lines().any(|line| line.split(' ').nth(1) == Some(new.as_str())))
+    }
+}
+
+fn landing_pin(task: &TaskId) -> String {
+    format!("landing-{}", task.slug())
+}
+
+/// The command a person can run, with the path quoted for a shell.
+fn command(path: &Path, step: &Move) -> String {
+    let path = path.display().to_string().replace('\'', "'\\''");
+    format!("git -C '{path}' merge --ff-only {}", step.new)
+}

@@ -1,0 +1,161 @@
+//! Writing objects physically and durably into one object folder.
+//!
+//! An object counts as held only when it lies in this very folder, loose or packed: what is merely borrowed through
+//! alternates can be pruned by its owner. A batch is synced before any name appears, and commits appear last, so that
+//! an object that is seen is whole and everything it names is there.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gix::ObjectId;
+use gix::objs::{Kind, WriteTo};
+use tempfile::TempPath;
+
+use crate::{Error, Result, durable};
+
+/// From how many new objects on one sync of the whole file system is cheaper than one per object.
+#[cfg(target_os = "linux")]
+const SYNC_ALL_FROM: usize = 64;
+
+/// The object folder of a repository that we may write.
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectFolder {
+    path: PathBuf,
+}
+
+impl ObjectFolder {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn loose(&self, id: &ObjectId) -> PathBuf {
+        let hex = id.to_hex().to_string();
+        let (fan_out, rest) = hex.split_at(2);
+        self.path.join(fan_out).join(rest)
+    }
+
+    /// The indices of the packs that lie in this folder.
+    fn packs(&self) -> Result<Vec<gix::odb::pack::index::File>> {
+        let folder = self.path.join("pack");
+        let names = match std::fs::read_dir(&folder) {
+            Ok(names) => names,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io("read", folder)(e)),
+        };
+        let mut packs = Vec::new();
+        for name in names {
+            let path = name.map_err(Error::io("read", &folder))?.path();
+            if path.extension().is_some_and(|e| e == "idx") {
+                let index = gix::odb::pack::index::File::at(&path, gix::hash::Kind::Sha1);
+                packs.push(index.map_err(|e| Error::State { path, why: e.to_string() })?);
+            }
+        }
+        Ok(packs)
+    }
+
+    /// Starts a batch of writes.
+    pub(crate) fn batch(&self) -> Result<Batch<'_>> {
+        Ok(Batch { folder: self, packs: self.packs()?, pending: Vec::new(), known: HashSet::new() })
+    }
+}
+
+struct Pending {
+    id: ObjectId,
+    kind: Kind,
+    temp: TempPath,
+    file: File,
+}
+
+/// Objects on their way into an object folder; dropped unfinished, it leaves nothing.
+pub(crate) struct Batch<'a> {
+    folder: &'a ObjectFolder,
+    packs: Vec<gix::odb::pack::index::File>,
+    pending: Vec<Pending>,
+    known: HashSet<ObjectId>,
+}
+
+impl Batch<'_> {
+    /// Tells whether the object lies physically in this folder, or will with this batch.
+    pub(crate) fn holds(&self, id: &ObjectId) -> bool {
+        self.known.contains(id) || self.folder.loose(id).is_file() || self.packs.iter().any(|p| p.lookup(id).is_some())
+    }
+
+    /// Adds an object, unless this folder holds it already.
+    pub(crate) fn put(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId> {
+        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data).map_err(|e| Error::object("new", e))?;
+        if self.holds(&id) {
+            return Ok(id);
+        }
+        let path = self.folder.loose(&id);
+        let fan_out = path.parent().unwrap_or(&self.folder.path);
+        self.make_fan_out(fan_out)?;
+        // The same name pattern as git's own, so that `git prune` clears what a crash leaves.
+        let temp = tempfile::Builder::new()
+            .prefix("tmp_obj_")
+            .permissions(Permissions::from_mode(0o444))
+            .tempfile_in(fan_out)
+            .map_err(Error::io("write in", fan_out))?;
+        let mut out = gix::zlib::stream::deflate::Write::new(temp, gix::zlib::Compression::BEST_SPEED);
+        out.write_all(&gix::objs::encode::loose_header(kind, data.len() as u64))
+            .and_then(|()| out.write_all(data))
+            .and_then(|()| out.flush())
+            .map_err(Error::io("write", &path))?;
+        let (file, temp) = out.into_inner().into_parts();
+        self.known.insert(id);
+        self.pending.push(Pending { id, kind, temp, file });
+        Ok(id)
+    }
+
+    /// Adds a tree or commit.
+    pub(crate) fn put_object(&mut self, kind: Kind, object: &dyn WriteTo) -> Result<ObjectId> {
+        let mut data = Vec::new();
+        object.write_to(&mut data).map_err(|e| Error::object("new", e))?;
+        self.put(kind, &data)
+    }
+
+    /// A folder for the first two digits, with the permissions of the object folder (a shared one stays shared).
+    fn make_fan_out(&self, fan_out: &Path) -> Result<()> {
+        match std::fs::create_dir(fan_out) {
+            Ok(()) => {
+                let like = std::fs::metadata(&self.folder.path).map_err(Error::io("read", &self.folder.path))?;
+                std::fs::set_permissions(fan_out, like.permissions()).map_err(Error::io("create", fan_out))?;
+                durable::sync_dir(&self.folder.path)
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(e) => Err(Error::io("create", fan_out)(e)),
+        }
+    }
+
+    /// Makes every object of this batch visible and durable, commits after all they may name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { folder, pending, .. } = self;
+        sync(folder, &pending)?;
+        let (commits, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(|p| p.kind == Kind::Commit);
+        for group in [others, commits] {
+            let mut folders = BTreeSet::new();
+            for Pending { id, temp, .. } in group {
+                let path = folder.loose(&id);
+                temp.persist(&path).map_err(|e| Error::io("write", &path)(e.error))?;
+                folders.extend(path.parent().map(Path::to_owned));
+            }
+            folders.iter().try_for_each(|f| durable::sync_dir(f))?;
+        }
+        Ok(())
+    }
+}
+
+fn sync(folder: &ObjectFolder, pending: &[Pending]) -> Result<()> {
+    #[cfg(target_os = "linux")]
+    if pending.len() >= SYNC_ALL_FROM {
+        let file = File::open(&folder.path).map_err(Error::io("open", &folder.path))?;
+        return nix::unistd::syncfs(&file).map_err(|e| Error::io("sync", &folder.path)(e.into()));
+    }
+    pending.iter().try_for_each(|p| p.file.sync_all().map_err(Error::io("sync", &folder.path)))
+}

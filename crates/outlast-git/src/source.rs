@@ -1,0 +1,45 @@
+//! Where objects are read from: the store with all it borrows, and an agent's loose objects on top.
+
+use gix::ObjectId;
+use gix::objs::{Find, Kind};
+
+use crate::{Error, Result};
+
+/// Something objects can be read from.
+pub(crate) trait Source {
+    /// Reads an object into `buf`; `None` where it is not here.
+    fn read(&self, id: ObjectId, buf: &mut Vec<u8>) -> Result<Option<Kind>>;
+
+    /// Reads an object of this kind; anything else is an error.
+    fn need(&self, id: ObjectId, kind: Kind, buf: &mut Vec<u8>) -> Result<()> {
+        match self.read(id, buf)? {
+            Some(found) if found == kind => Ok(()),
+            Some(found) => Err(Error::object(id, format!("it is a {found}, not a {kind}"))),
+            None => Err(Error::object(id, "it is missing")),
+        }
+    }
+
+    /// The tree and the parents of a commit.
+    fn commit(&self, id: ObjectId) -> Result<(ObjectId, Vec<ObjectId>)> {
+        let mut buf = Vec::new();
+        self.need(id, Kind::Commit, &mut buf)?;
+        let commit = gix::objs::CommitRef::from_bytes(&buf, gix::hash::Kind::Sha1).map_err(|e| Error::object(id, e))?;
+        Ok((commit.tree(), commit.parents().collect()))
+    }
+
+    /// The tree of a commit.
+    fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
+        Ok(self.commit(commit)?.0)
+    }
+}
+
+/// The store's objects and the borrowed ones.
+#[derive(Clone)]
+pub(crate) struct Reader(pub(crate) gix::odb::HandleArc);
+
+impl Source for Reader {
+    fn read(&self, id: ObjectId, buf: &mut Vec<u8>) -> Result<Option<Kind>> {
+        let found = self.0.try_find(&id, buf).map_err(|e| Error::object(id, e))?;
+        Ok(found.map(|data| data.kind))
+    }
+}

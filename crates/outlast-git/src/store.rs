@@ -1,0 +1,198 @@
+//! The store: our own bare repository, which borrows the user's objects and holds checkpoints, results and archives.
+//!
+//! Agents cannot write it. Everything reachable from its refs and not from a pin lies physically in it, so no garbage
+//! collection of the user's can take it away. Refs are written by this crate alone, durably, after their objects.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+use outlast_core::{AttemptId, Oid, RunId, TaskId};
+
+use crate::git::{Call, Git};
+use crate::lock::Lock;
+use crate::objects::ObjectFolder;
+use crate::source::Reader;
+use crate::{Error, Result, UserRepo, durable, oid};
+
+/// A store and the user's repository it borrows from.
+#[derive(Clone)]
+pub struct Store {
+    git: Git,
+    path: PathBuf,
+    objects: ObjectFolder,
+    odb: Arc<gix::odb::Store>,
+}
+
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n\
+                      [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+
+impl Store {
+    /// Opens the store at `path`, making it where it is missing.
+    ///
+    /// # Errors
+    /// [`Error::StoreOfOther`] when it borrows from another repository; [`Error::Io`].
+    pub fn open_or_init(path: &Path, user: &UserRepo) -> Result<Self> {
+        let lender = user.objects_dir();
+        let _lock = Lock::acquire(&path.with_extension("init-lock"))?;
+        let alternates = path.join("objects/info/alternates");
+        match durable::read(&alternates)? {
+            None => init(path, &lender)?,
+            Some(text) if text == alternates_text(&[&lender]) => {}
+            Some(text) => {
+                let found = text.trim_end().to_path_lossy().into_owned();
+                return Err(Error::StoreOfOther { store: path.to_owned(), found, expected: lender });
+            }
+        }
+        let path = path.canonicalize().map_err(Error::io("open", path))?;
+        // Attributes of the user's repository that are in no tree count in the store, too.
+        let attributes = user.settings()?.info_attributes;
+        if durable::read(&path.join("info/attributes"))?.unwrap_or_default() != attributes {
+            durable::write(&path.join("info/attributes"), &attributes, 0o644)?;
+        }
+        let objects = ObjectFolder::new(path.join("objects"));
+        let options = gix::odb::store::init::Options::default();
+        let odb =
+            gix::odb::Store::at_opts(path.join("objects"), gix::hash::Kind::Sha1, &mut std::iter::empty(), options)
+                .map_err(Error::io("open", &path))?;
+        Ok(Self { git: user.git().clone(), path, objects, odb: Arc::new(odb) })
+    }
+
+    /// The folder of the store.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder tasks with needs borrow objects from: a sandbox must let them read it, and nothing else here.
+    pub fn objects_dir(&self) -> &Path {
+        self.objects.path()
+    }
+
+    /// The commit at the end of an attempt's checkpoints.
+    ///
+    /// # Errors
+    /// The ref cannot be read.
+    pub fn last_checkpoint(&self, attempt: &AttemptId) -> Result<Option<Oid>> {
+        Ok(self.read_ref(&attempt_ref(attempt))?.map(oid::of))
+    }
+
+    /// The verified result of a task.
+    ///
+    /// # Errors
+    /// The ref cannot be read.
+    pub fn result(&self, run: &RunId, task: &TaskId) -> Result<Option<Oid>> {
+        Ok(self.read_ref(&result_ref(run, task))?.map(oid::of))
+    }
+
+    /// Every ref of the store below `refs/outlast/`, with its commit.
+    ///
+    /// # Errors
+    /// Git fails.
+    pub fn refs(&self) -> Result<Vec<(String, Oid)>> {
+        let listed = self.call().args(["for-each-ref", "--format=%(objectname) %(refname)", "refs/outlast"]).ok()?;
+        let text = String::from_utf8_lossy(&listed).into_owned();
+        Ok(text.lines().filter_map(|l| l.split_once(' ')).map(|(id, name)| (name.to_owned(), Oid::new(id))).collect())
+    }
+
+    /// Packs what is loose into one file; nothing is dropped, reachable or not.
+    ///
+    /// # Errors
+    /// Git fails.
+    pub fn repack(&self) -> Result<()> {
+        let _lock = self.lock()?;
+        self.call().args(["repack", "-a", "-d", "-l", "-q", "--keep-unreachable", "--no-write-bitmap-index"]).ok()?;
+        Ok(())
+    }
+
+    /// Waits for the one lock under which the user's repository and shared parts of the store are written.
+    pub(crate) fn lock(&self) -> Result<Lock> {
+        Lock::acquire(&self.state().join("lock"))
+    }
+
+    pub(crate) fn call(&self) -> Call {
+        self.git.in_store(&self.path)
+    }
+
+    pub(crate) fn objects(&self) -> &ObjectFolder {
+        &self.objects
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        Reader(self.odb.to_cache_arc())
+    }
+
+    /// Our own files beside git's.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path.join("outlast")
+    }
+
+    fn tips_file(&self, run: &RunId) -> PathBuf {
+        self.state().join("runs").join(run.as_str()).join("tips")
+    }
+
+    /// The `packed-refs` text that every workspace of a run shows.
+    pub(crate) fn tips(&self, run: &RunId) -> Result<Option<Vec<u8>>> {
+        durable::read(&self.tips_file(run))
+    }
+
+    pub(crate) fn keep_tips(&self, run: &RunId, text: &str) -> Result<()> {
+        durable::write(&self.tips_file(run), text.as_bytes(), 0o644)
+    }
+
+    pub(crate) fn forget_tips(&self, run: &RunId) -> Result<()> {
+        durable::remove(&self.tips_file(run))
+    }
+
+    pub(crate) fn read_ref(&self, name: &str) -> Result<Option<ObjectId>> {
+        let path = self.path.join(name);
+        let Some(text) = durable::read(&path)? else { return Ok(None) };
+        let id = oid::parse_text(&String::from_utf8_lossy(text.trim_ascii()));
+        id.map(Some).map_err(|e| Error::State { path, why: e.to_string() })
+    }
+
+    /// Points a ref at a commit, durably; its objects must be finished before.
+    pub(crate) fn set_ref(&self, name: &str, id: ObjectId) -> Result<()> {
+        if self.read_ref(name)? == Some(id) {
+            return Ok(());
+        }
+        durable::write(&self.path.join(name), format!("{id}\n").as_bytes(), 0o644)
+    }
+}
+
+/// The ref that an attempt's checkpoints move forward.
+pub(crate) fn attempt_ref(attempt: &AttemptId) -> String {
+    format!("refs/outlast/{}/{}/{}", attempt.run, attempt.task.slug(), attempt.number)
+}
+
+/// The ref of a task's verified result.
+pub(crate) fn result_ref(run: &RunId, task: &TaskId) -> String {
+    format!("refs/outlast/{run}/{}/result", task.slug())
+}
+
+/// The content of `objects/info/alternates` for these object folders.
+pub(crate) fn alternates_text(folders: &[&Path]) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut text = Vec::new();
+    for folder in folders {
+        text.extend_from_slice(folder.as_os_str().as_bytes());
+        text.push(b'\n');
+    }
+    text
+}
+
+/// Makes the bare repository under another name and renames it into place.
+fn init(path: &Path, lender: &Path) -> Result<()> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    durable::create_dirs(parent)?;
+    let temp = tempfile::Builder::new().prefix(".store-").tempdir_in(parent).map_err(Error::io("create in", parent))?;
+    for folder in ["objects/info", "objects/pack", "refs/heads", "info", "outlast"] {
+        durable::create_dirs(&temp.path().join(folder))?;
+    }
+    durable::write(&temp.path().join("objects/info/alternates"), &alternates_text(&[lender]), 0o644)?;
+    durable::write(&temp.path().join("config"), CONFIG.as_bytes(), 0o644)?;
+    durable::write(&temp.path().join("HEAD"), b"ref: refs/heads/none\n", 0o644)?;
+    let made = temp.keep();
+    std::fs::rename(&made, path).map_err(Error::io("create", path))?;
+    durable::sync_dir(parent)
+}

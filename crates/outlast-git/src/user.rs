@@ -1,0 +1,163 @@
+//! The user's repository: found, checked, and read.
+//!
+//! What is written here is written by two operations only: pins (`refs/outlast/base/`) and a landing. Everything else
+//! reads.
+
+mod open;
+mod pins;
+mod targets;
+
+use std::path::{Path, PathBuf};
+
+use gix::ObjectId;
+use outlast_core::Oid;
+
+use crate::git::Git;
+use crate::settings::{Config, Settings};
+use crate::{Error, Refusal, Result, durable, oid};
+
+pub use targets::{Target, Worktree};
+
+/// A repository of the user's in a state that outlast works on.
+#[derive(Debug, Clone)]
+pub struct UserRepo {
+    git: Git,
+    root: PathBuf,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+    config: Config,
+}
+
+/// Where the user's checkout stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The commit.
+    pub commit: Oid,
+    /// The branch, such as `main`; `None` when HEAD is detached.
+    pub branch: Option<String>,
+}
+
+/// In whose name landed commits are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub email: String,
+}
+
+impl UserRepo {
+    /// Finds the repository around `path` and refuses every state that outlast does not work on.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with what, why and what to do; [`Error::Io`] when a file cannot be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::open_with(Git::locate()?, path)
+    }
+
+    /// The same with a git program of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`UserRepo::open`].
+    pub fn open_with(git: Git, path: &Path) -> Result<Self> {
+        open::open(git, path)
+    }
+
+    /// The root of the user's checkout.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The git folder shared by all worktrees of the repository.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// The folder tasks borrow objects from: a sandbox must let them read it.
+    pub fn objects_dir(&self) -> PathBuf {
+        self.common_dir.join("objects")
+    }
+
+    /// The git program in use.
+    pub fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// Where HEAD is now.
+    ///
+    /// # Errors
+    /// [`Refusal::NoCommit`] when the branch has no commit.
+    pub fn head(&self) -> Result<Head> {
+        let repo = self.gix()?;
+        let unreadable = |e: gix::Error| self.refused(e);
+        let branch = repo.head_name().map_err(unreadable)?;
+        let short = branch.as_ref().map(|b| b.shorten().to_string());
+        let commit = repo
+            .head_id()
+            .map_err(|_| Refusal::NoCommit { branch: short.clone().unwrap_or_else(|| "HEAD".to_owned()) })?;
+        Ok(Head { commit: oid::of(commit.detach()), branch: short })
+    }
+
+    /// In whose name commits land: `author.*`, else `user.*`.
+    ///
+    /// # Errors
+    /// [`Refusal::NoIdentity`]: outlast does not guess.
+    pub fn user_identity(&self) -> Result<Identity> {
+        let get = |author: &str, user: &'static str| {
+            let set = |key: &str| self.config.get(key).map(str::trim).filter(|v| !v.is_empty()).map(str::to_owned);
+            set(author).or_else(|| set(user)).ok_or(Refusal::NoIdentity { missing: user })
+        };
+        Ok(Identity { name: get("author.name", "user.name")?, email: get("author.email", "user.email")? })
+    }
+
+    /// A fingerprint of the repository's own configuration file, which tells whether anyone changed it meanwhile.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn config_fingerprint(&self) -> Result<u64> {
+        Ok(outlast_core::hash::fnv1a(&durable::read(&self.common_dir.join("config"))?.unwrap_or_default()))
+    }
+
+    /// The hooks folder the user configured, when it is relative to the checkout and so may be missing elsewhere.
+    pub(crate) fn relative_hooks(&self) -> Option<&str> {
+        self.config.get("core.hookspath").filter(|path| !path.is_empty() && !path.starts_with(['/', '~']))
+    }
+
+    /// How trees become files here.
+    pub(crate) fn settings(&self) -> Result<Settings> {
+        Settings::load(&self.git, &self.config, &self.root, &self.common_dir)
+    }
+
+    /// The commit that a name of any kind resolves to, such as a branch, a tag or an id.
+    ///
+    /// # Errors
+    /// [`Refusal::NotACommit`].
+    pub fn resolve_commit(&self, name: &str) -> Result<Oid> {
+        let asked = format!("{name}^{{commit}}");
+        let answer = self
+            .git
+            .in_checkout(&self.root)
+            .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
+            .arg(asked)
+            .run()?;
+        let said = String::from_utf8_lossy(answer.stdout()).trim().to_owned();
+        if answer.code() == Some(0) { Ok(Oid::new(said)) } else { Err(Refusal::NotACommit(name.to_owned()).into()) }
+    }
+
+    /// Opens the repository in process, without any configuration but its own, which is the user's.
+    pub(crate) fn gix(&self) -> Result<gix::Repository> {
+        let options = gix::open::Options::isolated().with(gix::sec::Trust::Full).open_path_as_is(true);
+        gix::open_opts(&self.git_dir, options).map_err(|e| self.refused(e))
+    }
+
+    /// The tip of a full ref name.
+    pub(crate) fn ref_tip(&self, full: &str) -> Result<Option<ObjectId>> {
+        let repo = self.gix()?;
+        let found = repo.try_find_reference(full).map_err(|e| self.refused(e))?;
+        found.map(|mut r| r.peel_to_id().map(gix::Id::detach).map_err(|e| self.refused(e))).transpose()
+    }
+
+    fn refused(&self, why: impl std::fmt::Display) -> Error {
+        Refusal::GitRefused { path: self.root.clone(), stderr: why.to_string() }.into()
+    }
+}

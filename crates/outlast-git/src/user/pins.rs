@@ -1,0 +1,161 @@
+//! Pins: refs in the user's repository that keep what tasks borrow out of reach of its garbage collection.
+//!
+//! A run pins its base and every tip that tasks' repositories will show (`refs/outlast/base/<run>/<id>`). The list of
+//! those tips is taken once per run and kept in the store, so that every workspace of the run shows the same ones.
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+use gix::objs::Kind;
+use outlast_core::{Oid, RunId};
+
+use crate::source::Source;
+use crate::{Error, Kind as EntryKind, Refusal, Result, Store, UserRepo, oid, tree};
+
+/// A branch or tag of the user's as tasks' repositories show it.
+struct Tip {
+    name: String,
+    id: ObjectId,
+    /// The commit an annotated tag stands for.
+    peeled: Option<ObjectId>,
+}
+
+impl Tip {
+    fn commit(&self) -> ObjectId {
+        self.peeled.unwrap_or(self.id)
+    }
+}
+
+impl UserRepo {
+    /// Pins `base` and the user's branch and tag tips for a run, and notes in the store which tips tasks will show.
+    ///
+    /// Called again for the same run and base, it changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotACommit`], [`Refusal::Submodule`], [`Error::BadRun`], or git fails.
+    pub fn pin_base(&self, store: &Store, run: &RunId, base: &Oid) -> Result<()> {
+        let name = run.as_str();
+        let reserved = matches!(name, "archive" | "base");
+        let full = format!("refs/outlast/{name}/x");
+        if reserved || name.contains('/') || gix::validate::reference::name(full.as_bytes().as_bstr()).is_err() {
+            return Err(Error::BadRun(name.to_owned()));
+        }
+        let id = oid::parse(base)?;
+        self.check_base(store, id)?;
+        let _lock = store.lock()?;
+        if store.tips(run)?.is_none() {
+            let tips = self.tips()?;
+            self.pin(store, run, id, &tips)?;
+            store.keep_tips(run, &packed_refs(&tips))?;
+        }
+        self.set_pin(run, "base", id)
+    }
+
+    /// Lets go of everything pinned for a run; its workspaces must be gone.
+    ///
+    /// # Errors
+    /// Git fails.
+    pub fn unpin(&self, store: &Store, run: &RunId) -> Result<()> {
+        let _lock = store.lock()?;
+        let prefix = format!("refs/outlast/base/{run}/");
+        let listed =
+            self.git().in_checkout(self.root()).args(["for-each-ref", "--format=delete %(refname)", &prefix]).ok()?;
+        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", "--stdin"]).stdin(listed).ok()?;
+        store.forget_tips(run)
+    }
+
+    /// Sets one named pin of a run.
+    pub(crate) fn set_pin(&self, run: &RunId, name: &str, id: ObjectId) -> Result<()> {
+        let full = format!("refs/outlast/base/{run}/{name}");
+        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", &full, &id.to_string()]).ok()?;
+        Ok(())
+    }
+
+    /// Removes one named pin of a run; content when it is not there.
+    pub(crate) fn drop_pin(&self, run: &RunId, name: &str) -> Result<()> {
+        let full = format!("refs/outlast/base/{run}/{name}");
+        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", "-d", &full]).ok()?;
+        Ok(())
+    }
+
+    /// All pins of all runs.
+    pub(crate) fn pins(&self) -> Result<Vec<ObjectId>> {
+        let listed = self
+            .git()
+            .in_checkout(self.root())
+            .args(["for-each-ref", "--format=%(objectname)", "refs/outlast/base"])
+            .ok()?;
+        String::from_utf8_lossy(&listed).lines().map(oid::parse_text).collect()
+    }
+
+    /// Refuses a base that is no commit, or whose tree holds a submodule.
+    fn check_base(&self, store: &Store, base: ObjectId) -> Result<()> {
+        let reader = store.reader();
+        let mut buf = Vec::new();
+        if reader.read(base, &mut buf)? != Some(Kind::Commit) {
+            return Err(Refusal::NotACommit(base.to_string()).into());
+        }
+        for change in tree::diff(&reader, None, Some(reader.tree_of(base)?))? {
+            if change.new.as_ref().is_some_and(|e| e.kind == EntryKind::Gitlink) {
+                return Err(Refusal::Submodule { path: change.path_lossy() }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn tips(&self) -> Result<Vec<Tip>> {
+        let format = "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname) %(refname)";
+        let listed =
+            self.git().in_checkout(self.root()).args(["for-each-ref", format, "refs/heads", "refs/tags"]).ok()?;
+        let mut tips = Vec::new();
+        for line in String::from_utf8_lossy(&listed).lines() {
+            let fields: Vec<&str> = line.splitn(5, ' ').collect();
+            let [kind, id, peeled_kind, peeled, name] = fields[..] else { continue };
+            let peeled = match (kind, peeled_kind) {
+                ("commit", _) => None,
+                ("tag", "commit") => Some(oid::parse_text(peeled)?),
+                // A tag of a tree, a blob or another tag is nothing a task needs.
+                _ => continue,
+            };
+            tips.push(Tip { name: name.to_owned(), id: oid::parse_text(id)?, peeled });
+        }
+        Ok(tips)
+    }
+
+    /// Pins the tips that `base` does not contain, and copies the tag objects, which no commit contains.
+    fn pin(&self, store: &Store, run: &RunId, base: ObjectId, tips: &[Tip]) -> Result<()> {
+        let merged = self
+            .git()
+            .in_checkout(self.root())
+            .args(["for-each-ref", "--format=%(refname)", &format!("--merged={base}"), "refs/heads", "refs/tags"])
+            .ok()?;
+        let merged = String::from_utf8_lossy(&merged).into_owned();
+        let merged: std::collections::BTreeSet<&str> = merged.lines().collect();
+        let mut wanted: std::collections::BTreeSet<ObjectId> = std::collections::BTreeSet::from([base]);
+        wanted.extend(tips.iter().filter(|t| !merged.contains(t.name.as_str())).map(Tip::commit));
+        let commands: String = wanted.iter().map(|id| format!("update refs/outlast/base/{run}/{id} {id}\n")).collect();
+        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", "--stdin"]).stdin(commands).ok()?;
+
+        let reader = store.reader();
+        let mut batch = store.objects().batch()?;
+        for tip in tips.iter().filter(|t| t.peeled.is_some()) {
+            let mut buf = Vec::new();
+            reader.need(tip.id, Kind::Tag, &mut buf)?;
+            batch.put(Kind::Tag, &buf)?;
+        }
+        batch.finish()
+    }
+}
+
+/// The tips as the file `packed-refs` of a repository, sorted as git wants it.
+fn packed_refs(tips: &[Tip]) -> String {
+    let mut tips: Vec<&Tip> = tips.iter().collect();
+    tips.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut text = "# pack-refs with: peeled fully-peeled sorted \n".to_owned();
+    for tip in tips {
+        text.push_str(&format!("{} {}\n", tip.id, tip.name));
+        if let Some(peeled) = tip.peeled {
+            text.push_str(&format!("^{peeled}\n"));
+        }
+    }
+    text
+}

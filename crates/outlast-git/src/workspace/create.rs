@@ -1,0 +1,144 @@
+//! Making a workspace, so that a crash at any point leaves nothing a second call cannot mend.
+//!
+//! A marker is written before the path appears and removed after the workspace is whole. An agent starts only then: a
+//! path with a marker holds nothing of an agent's and is made anew; a path without marker and record is not ours.
+
+use std::path::{Path, PathBuf};
+
+use crate::fill::Fill;
+use crate::lock::Lock;
+use crate::scan::index::Index;
+use crate::source::Source;
+use crate::workspace::{
+    Dirt, Meta, Report, Spec, Workspace, admin_folder, filters, include, load_meta, remove, save_meta, skeleton,
+};
+use crate::{Error, Result, Store, UserRepo, durable, oid};
+
+impl Workspace {
+    /// Makes the workspace of a task, or finds it when it is there already.
+    ///
+    /// The run must be pinned ([`UserRepo::pin_base`]). A workspace of the same task from another base is replaced when
+    /// everything in it is saved elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Occupied`] when something that is not ours stands at the path; [`Error::Unpinned`] when a workspace
+    /// from another base holds unsaved work; [`Error::Git`] when the tree cannot be filled.
+    pub fn create(user: &UserRepo, store: &Store, spec: &Spec) -> Result<Self> {
+        let admin = admin_folder(store, &spec.run, &spec.task);
+        let lock = Lock::acquire(&admin.with_extension("lock"))?;
+        if let Some(meta) = load_meta(&admin)? {
+            let workspace = Self { admin: admin.clone(), meta };
+            let is_there = workspace.meta.path.join(".git").is_dir();
+            if is_there && workspace.meta.base == spec.base && workspace.meta.path == spec.path {
+                return Ok(workspace);
+            }
+            if workspace.meta.path.exists() {
+                remove::replace_if_pinned(&workspace, store, user)?;
+            }
+            forget(&admin)?;
+        }
+        let marker = admin.join("creating");
+        if let Some(path) = durable::read(&marker)? {
+            remove::remove_tree(&path_of(&path))?;
+        }
+        if spec.path.symlink_metadata().is_ok() {
+            return Err(Error::Occupied(spec.path.clone()));
+        }
+        durable::write(&marker, path_bytes(&spec.path), 0o600)?;
+        let meta = make(user, store, spec, &admin, &lock)?;
+        save_meta(&admin, &meta)?;
+        durable::remove(&marker)?;
+        Ok(Self { admin, meta })
+    }
+}
+
+/// Forgets a workspace whose path is gone.
+pub(super) fn forget(admin: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(admin) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Error::io("remove", admin)(e)),
+    }
+}
+
+/// What the working tree and the agent's repository start as.
+pub(super) struct Start {
+    /// The commit the agent's branch points to.
+    pub(super) head: gix::ObjectId,
+    /// The commit whose tree becomes the files.
+    pub(super) files: gix::ObjectId,
+}
+
+fn make(user: &UserRepo, store: &Store, spec: &Spec, admin: &Path, lock: &Lock) -> Result<Meta> {
+    let reader = store.reader();
+    let base = oid::parse(&spec.base)?;
+    let start = match &spec.restore {
+        None => Start { head: base, files: base },
+        Some(checkpoint) => {
+            let files = oid::parse(checkpoint)?;
+            // A checkpoint's second parent is the agent's own HEAD.
+            Start { head: reader.commit(files)?.1.get(1).copied().unwrap_or(base), files }
+        }
+    };
+    let mut meta = Meta {
+        run: spec.run.clone(),
+        task: spec.task.clone(),
+        path: spec.path.clone(),
+        base: spec.base.clone(),
+        branch: format!("outlast/{}", spec.task.slug()),
+        settings: user.settings()?,
+        dirt: Vec::new(),
+        report: Report::default(),
+    };
+    std::fs::create_dir_all(&spec.path).map_err(Error::io("create", &spec.path))?;
+    skeleton::write(user, store, &meta, start.head)?;
+
+    let tree = reader.tree_of(start.files)?;
+    let index = Index::path_for(admin, tree);
+    let fill = Fill { store, path: &spec.path, settings: &meta.settings, index: &index, lock };
+    fill.populate(oid::parse(&spec.trusted)?, start.files)?;
+    skeleton::share_index(store, &meta, &index, &start)?;
+
+    let copied = include::copy(user, &spec.path)?;
+    meta.report.included = copied.copied;
+    meta.report.not_included = copied.left_out;
+    let workspace = Workspace { admin: admin.to_owned(), meta };
+    let dirt = baseline(&workspace, store)?;
+    let mut meta = workspace.meta;
+    meta.report.filtered = dirt.filtered;
+    meta.report.dirty = dirt.paths.len();
+    meta.dirt = dirt.paths;
+    meta.report.hooks_absent = user.relative_hooks().filter(|path| !spec.path.join(path).is_dir()).map(str::to_owned);
+    Ok(meta)
+}
+
+struct Baseline {
+    paths: Vec<Dirt>,
+    filtered: std::collections::BTreeMap<String, usize>,
+}
+
+/// Looks at the fresh tree once: whatever differs from the commit now is not the agent's doing.
+fn baseline(workspace: &Workspace, store: &Store) -> Result<Baseline> {
+    let reader = store.reader();
+    let root = workspace.root()?;
+    let base_tree = reader.tree_of(oid::parse(&workspace.meta.base)?)?;
+    let index = Index::open(&workspace.admin, &reader, base_tree)?;
+    let mut hash = |data: &[u8]| {
+        gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, data).map_err(|e| Error::object("new", e))
+    };
+    let found = workspace.scan(&root, &index, &reader, None, u64::MAX, &mut hash)?;
+    let mut edits = found.edits;
+    let filtered = filters::find(&root, &workspace.meta.settings, &index, &mut edits)?;
+    let paths = edits.into_iter().map(|(path, leaf)| Dirt::new(path, leaf)).collect();
+    Ok(Baseline { paths, filtered })
+}
+
+fn path_bytes(path: &Path) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes()
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}

@@ -1,0 +1,236 @@
+//! Taking a workspace away: only what is saved elsewhere goes, and only when nobody works in it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gix::ObjectId;
+use outlast_core::{Oid, RunId, TaskId};
+
+use crate::agent_repo::AgentRepo;
+use crate::checkpoint::{FILE_LIMIT_DEFAULT, Note};
+use crate::copy::{Safe, copy_history};
+use crate::scan::index::Index;
+use crate::source::Source;
+use crate::workspace::{Workspace, create, load_meta};
+use crate::{Error, Result, Store, UserRepo, durable, oid};
+
+/// Whether everything in a workspace is saved in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pinned {
+    /// All of it is.
+    Yes,
+    /// These things are not, one phrase each.
+    No(Vec<String>),
+}
+
+/// How a workspace is removed.
+pub enum Removal<'a> {
+    /// Only when everything is pinned and `users` names nobody.
+    Safe {
+        /// Who has the folder as working folder or has a file in it open, one phrase each.
+        users: &'a dyn Fn(&Path) -> Vec<String>,
+    },
+    /// Whatever is in it: a person said so.
+    Forced,
+}
+
+/// A workspace in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The run.
+    pub run: RunId,
+    /// The task.
+    pub task: TaskId,
+    /// Its path.
+    pub path: PathBuf,
+    /// How much it takes on disk, in bytes; 0 when it is gone.
+    pub bytes: u64,
+}
+
+impl Workspace {
+    /// Tells whether the tree as it is now, and every commit of the agent's, is saved in the store.
+    ///
+    /// # Errors
+    /// The tree or the store cannot be read.
+    pub fn pinned(&self, store: &Store, user: &UserRepo) -> Result<Pinned> {
+        let _lock = self.lock()?;
+        self.pinned_now(store, user)
+    }
+
+    fn pinned_now(&self, store: &Store, user: &UserRepo) -> Result<Pinned> {
+        let reader = store.reader();
+        let base = oid::parse(&self.meta.base)?;
+        let root = self.root()?;
+        let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
+        let mut hash = |data: &[u8]| {
+            gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, data)
+                .map_err(|e| Error::object("new", e))
+        };
+        let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
+        let batch = store.objects().batch()?;
+        let head = agent.as_ref().and_then(AgentRepo::head).filter(|head| batch.holds(head));
+        let found = self.scan(&root, &index, &reader, head, FILE_LIMIT_DEFAULT, &mut hash)?;
+        let mut open: Vec<String> =
+            found.edits.keys().map(|path| format!("`{path}` differs from the last checkpoint")).collect();
+        open.extend(found.notes.iter().filter_map(|note| match note {
+            Note::Skipped { path, .. } => Some(format!("`{path}` is in no checkpoint")),
+            _ => None,
+        }));
+        for (name, id) in self.own_tips(store, user, agent.as_ref())? {
+            if !batch.holds(&id) {
+                open.push(format!("commit {id} of {name} is not in the store"));
+            }
+        }
+        Ok(if open.is_empty() { Pinned::Yes } else { Pinned::No(open) })
+    }
+
+    /// The commits of the agent's repository that are not the user's: branches, tags, HEAD and stash entries.
+    fn own_tips(&self, store: &Store, user: &UserRepo, agent: Option<&AgentRepo>) -> Result<Vec<(String, ObjectId)>> {
+        let Some(agent) = agent else { return Ok(Vec::new()) };
+        let mut tips: Vec<(String, ObjectId)> = agent.refs().into_iter().collect();
+        tips.extend(agent.head().map(|id| ("HEAD".to_owned(), id)));
+        tips.extend(agent.stashes().into_iter().map(|id| ("stash".to_owned(), id)));
+        let shown = String::from_utf8_lossy(&store.tips(&self.meta.run)?.unwrap_or_default()).into_owned();
+        let base = oid::parse(&self.meta.base)?;
+        let pins = user.pins()?;
+        tips.retain(|(_, id)| *id != base && !pins.contains(id) && !shown.contains(&id.to_string()));
+        Ok(tips)
+    }
+
+    /// Copies everything the agent committed anywhere into the store and keeps it, with the checkpoint `last`, under
+    /// `refs/outlast/archive/<run>/<task>/`: a discarded task can be brought back.
+    ///
+    /// # Errors
+    /// A commit of the agent's is damaged, or the store cannot be written.
+    pub fn archive(&self, store: &Store, user: &UserRepo, last: Option<&Oid>) -> Result<Vec<Oid>> {
+        let _lock = self.lock()?;
+        let root = self.root()?;
+        let agent = AgentRepo::open(&root, store.reader(), self.admin.join("packs"));
+        let mut kept: Vec<ObjectId> = last.map(oid::parse).transpose()?.into_iter().collect();
+        if let Some(agent) = &agent {
+            let mut batch = store.objects().batch()?;
+            let mut safe = Safe::new(oid::parse(&self.meta.base)?, user);
+            for (_, id) in self.own_tips(store, user, Some(agent))? {
+                let mut buf = Vec::new();
+                // A tag object of the agent's is kept as the commit it stands for.
+                if agent.read(id, &mut buf)? == Some(gix::objs::Kind::Commit) {
+                    copy_history(agent, &mut batch, id, &mut safe)?;
+                    kept.push(id);
+                }
+            }
+            batch.finish()?;
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        for id in &kept {
+            store.set_ref(&format!("refs/outlast/archive/{}/{}/{id}", self.meta.run, self.meta.task.slug()), *id)?;
+        }
+        Ok(kept.into_iter().map(oid::of).collect())
+    }
+
+    /// Removes the workspace.
+    ///
+    /// # Errors
+    /// [`Error::Unpinned`] and [`Error::InUse`] unless forced; [`Error::Io`].
+    pub fn remove(self, store: &Store, user: &UserRepo, how: &Removal<'_>) -> Result<()> {
+        let _lock = self.lock()?;
+        let path = &self.meta.path;
+        if let Removal::Safe { users } = how
+            && path.exists()
+        {
+            if let Pinned::No(what) = self.pinned_now(store, user)? {
+                return Err(Error::Unpinned { path: path.clone(), what });
+            }
+            let by = users(path);
+            if !by.is_empty() {
+                return Err(Error::InUse { path: path.clone(), by });
+            }
+        }
+        // From here on the path is half of something: the marker of a creation says so to whoever comes next.
+        use std::os::unix::ffi::OsStrExt;
+        durable::write(&self.admin.join("creating"), path.as_os_str().as_bytes(), 0o600)?;
+        durable::remove(&super::meta_file(&self.admin))?;
+        remove_tree(path)?;
+        create::forget(&self.admin)
+    }
+}
+
+/// Removes a workspace that stands where another one of the same task should be made.
+pub(super) fn replace_if_pinned(workspace: &Workspace, store: &Store, user: &UserRepo) -> Result<()> {
+    match workspace.pinned_now(store, user)? {
+        Pinned::Yes => remove_tree(&workspace.meta.path),
+        Pinned::No(what) => Err(Error::Unpinned { path: workspace.meta.path.clone(), what }),
+    }
+}
+
+/// Removes a tree, also where its owner took away the permission to; a symlink is removed, never followed.
+pub(crate) fn remove_tree(path: &Path) -> Result<()> {
+    let attempt = || match std::fs::remove_dir_all(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    match attempt() {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            make_removable(path);
+            attempt().map_err(Error::io("remove", path))
+        }
+        other => other.map_err(Error::io("remove", path)),
+    }
+}
+
+/// Gives the owner all permissions on every folder; what cannot be changed shows when the removal fails.
+fn make_removable(folder: &Path) {
+    if !folder.symlink_metadata().is_ok_and(|m| m.is_dir()) {
+        return;
+    }
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).ok();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        make_removable(&entry.path());
+    }
+}
+
+impl Store {
+    /// Every workspace of every run, with its size.
+    ///
+    /// # Errors
+    /// The state folder cannot be read.
+    pub fn workspaces(&self) -> Result<Vec<Listed>> {
+        let mut listed = Vec::new();
+        for run in folders(&self.state().join("workspaces"))? {
+            for admin in folders(&run)? {
+                let Some(meta) = load_meta(&admin)? else { continue };
+                let bytes = size_of(&meta.path);
+                listed.push(Listed { run: meta.run, task: meta.task, path: meta.path, bytes });
+            }
+        }
+        listed.sort_by(|a, b| (&a.run, &a.task).cmp(&(&b.run, &b.task)));
+        Ok(listed)
+    }
+}
+
+fn folders(path: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::io("read", path)(e)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(Error::io("read", path))?.path();
+        if path.is_dir() {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The space a tree takes; what cannot be read counts as nothing.
+fn size_of(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(meta) = path.symlink_metadata() else { return 0 };
+    let own = meta.blocks() * 512;
+    if !meta.is_dir() {
+        return own;
+    }
+    own + std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| size_of(&e.path())).sum::<u64>()
+}

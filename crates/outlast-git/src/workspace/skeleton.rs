@@ -1,0 +1,110 @@
+//! The small repository inside a workspace, written by hand in a few files: no template, no hooks, no remote.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+
+use crate::workspace::Meta;
+use crate::workspace::create::Start;
+use crate::{Error, Result, Store, UserRepo, store};
+
+/// Writes `.git` with the user's branches and tags as of the run's start and the agent's branch at `head`.
+pub(super) fn write(user: &UserRepo, store: &Store, meta: &Meta, head: ObjectId) -> Result<()> {
+    let git_dir = meta.path.join(".git");
+    for folder in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"] {
+        let folder = git_dir.join(folder);
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", folder))?;
+    }
+    let put = |name: &str, bytes: &[u8]| {
+        let path = git_dir.join(name);
+        std::fs::write(&path, bytes).map_err(Error::io("write", path))
+    };
+    let lender = user.objects_dir();
+    put("objects/info/alternates", &store::alternates_text(&[&lender, store.objects_dir()]))?;
+    put("config", config(user, meta)?.as_bytes())?;
+    put("info/exclude", &meta.settings.excludes)?;
+    let attributes = [&meta.settings.global_attributes[..], b"\n", &meta.settings.info_attributes].concat();
+    put("info/attributes", &attributes)?;
+    let branch = format!("refs/heads/{}", meta.branch);
+    put("packed-refs", &packed_refs(&store.tips(&meta.run)?.unwrap_or_default(), &branch))?;
+    put("HEAD", format!("ref: {branch}\n").as_bytes())?;
+    let folder = git_dir.join("refs/heads/outlast");
+    std::fs::create_dir_all(&folder).map_err(Error::io("create", folder))?;
+    put(&branch, format!("{head}\n").as_bytes())
+}
+
+/// Gives the agent's repository an index that knows the files on disk.
+pub(super) fn share_index(store: &Store, meta: &Meta, index: &Path, start: &Start) -> Result<()> {
+    let own = meta.path.join(".git/index");
+    std::fs::copy(index, &own).map_err(Error::io("write", &own))?;
+    if start.head != start.files {
+        // After a restore the agent's index stands at its own HEAD, and its uncommitted work shows as such.
+        let call = store.call().env("GIT_WORK_TREE", &meta.path).env("GIT_INDEX_FILE", &own);
+        call.args(["read-tree", "--reset"]).arg(start.head.to_string()).ok()?;
+    }
+    Ok(())
+}
+
+/// The agent's git converts files as the user's does, commits in the user's name, and signs nothing.
+fn config(user: &UserRepo, meta: &Meta) -> Result<String> {
+    let identity = user.user_identity()?;
+    let mut text =
+        "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+            .to_owned();
+    let mut set = |key: &str, value: &str| {
+        let (section, name) = key.rsplit_once('.').unwrap_or(("core", key));
+        let header = match section.split_once('.') {
+            Some((section, sub)) => format!("[{section} \"{}\"]", sub.replace('\\', "\\\\").replace('"', "\\\"")),
+            None => format!("[{section}]"),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{header}\n\t{name} = {}", quoted(value));
+    };
+    set("user.name", &identity.name);
+    set("user.email", &identity.email);
+    set("commit.gpgsign", "false");
+    set("tag.gpgsign", "false");
+    set("gc.auto", "0");
+    for (key, value) in &meta.settings.conversion {
+        set(key, value);
+    }
+    Ok(text)
+}
+
+/// A configuration value in quotes (git-config, "Values").
+fn quoted(value: &str) -> String {
+    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+    format!("\"{escaped}\"")
+}
+
+/// The tips without those that the agent's own branch would collide with.
+fn packed_refs(tips: &[u8], branch: &str) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(tips.len());
+    let mut dropped = false;
+    for line in tips.lines_with_terminator() {
+        if !line.starts_with(b"^") {
+            let name = line.trim_ascii().splitn_str(2, " ").nth(1).unwrap_or_default().to_str_lossy().into_owned();
+            let collides =
+                |a: &str, b: &str| b.strip_prefix(a).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            dropped = !line.starts_with(b"#") && (collides(&name, branch) || collides(branch, &name));
+        }
+        if !dropped {
+            kept.extend_from_slice(line);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e23_a_tip_that_collides_with_the_tasks_branch_is_left_out() {
+        let tips = b"# pack-refs with: peeled\naa refs/heads/main\nbb refs/heads/outlast\ncc refs/heads/outlast/t/x\ndd refs/tags/v1\n^ee\n";
+        let kept = packed_refs(tips, "refs/heads/outlast/t");
+        assert_eq!(kept.as_bstr(), "# pack-refs with: peeled\naa refs/heads/main\ndd refs/tags/v1\n^ee\n");
+    }
+}

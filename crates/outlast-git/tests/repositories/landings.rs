@@ -1,0 +1,266 @@
+//! Landing never changes what a person has, and is never undone by what they do next.
+
+use std::path::Path;
+
+use outlast_core::Oid;
+use outlast_git::{Checkpoint, Integration, Move, MoveOutcome, TargetState};
+
+use crate::fixture::{World, git, read, try_git, write};
+
+/// A task that changed `src/a.rs` and added `new.rs`.
+fn done(world: &World, task: &str) -> Checkpoint {
+    let workspace = world.workspace(task);
+    write(workspace.path(), "src/a.rs", format!("fn {task}() {{}}\n"));
+    write(workspace.path(), "new.rs", "// new\n");
+    world.checkpoint(&workspace, task)
+}
+
+/// A published step of `target` from the base.
+fn step(world: &World, target: &str) -> Move {
+    let end = done(world, "t");
+    let candidate = world.ready("t", &end, &world.base);
+    let old = world.user.resolve_target(target).unwrap().tip;
+    world.published("t", target, old.as_ref(), &candidate)
+}
+
+fn go(world: &World, step: &Move) -> MoveOutcome {
+    world.user.move_target(&world.store, step).unwrap()
+}
+
+fn tip(world: &World, branch: &str) -> Oid {
+    world.user.resolve_target(branch).unwrap().tip.unwrap()
+}
+
+/// The next commit of everything in `checkout` undoes nothing that landed.
+fn next_commit_reverts_nothing(checkout: &Path) {
+    write(checkout, "docs/guide.md", "edited by a person\n");
+    git(checkout, &["commit", "-qam", "a person goes on"]);
+    let touched = git(checkout, &["show", "--format=", "--name-only", "HEAD"]);
+    assert_eq!(touched, "docs/guide.md", "the person's commit touched what landed");
+}
+
+#[test]
+fn a_landing_is_one_commit_in_the_users_name_on_a_branch_of_the_run() {
+    let world = World::new();
+    write(&world.repo, "README.md", "the user's own unfinished edit\n");
+    git(&world.repo, &["add", "README.md"]);
+    write(&world.repo, "untracked", "theirs\n");
+    git(&world.repo, &["stash", "push", "-q", "--keep-index", "-u"]);
+    let before = world.snapshot();
+    let end = done(&world, "t");
+    let candidate = world.ready("t", &end, &world.base);
+    assert_eq!(candidate, world.ready("t", &end, &world.base), "the same values give the same commit");
+    assert_eq!(before, world.snapshot(), "something changed before the landing");
+
+    let step = world.published("t", "outlast/run-1", None, &candidate);
+    world.published("t", "outlast/run-1", None, &candidate);
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::AtOld);
+    assert_eq!(go(&world, &step), MoveOutcome::Moved);
+    assert_eq!(go(&world, &step), MoveOutcome::Moved, "done twice");
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+
+    let log = git(&world.repo, &["log", "--format=%P|%an <%ae>|%cn|%B", "-1", "outlast/run-1"]);
+    let trailers = "Do t\n\nOutlast-Run: run-1\nOutlast-Task: t\nOutlast-Agent: claude";
+    assert_eq!(log, format!("{}|Ada Lovelace <ada@example.org>|Ada Lovelace|{trailers}", world.base));
+    assert_eq!(
+        git(&world.repo, &["log", "--format=%(trailers:key=Outlast-Task,valueonly)", "-1", "outlast/run-1"]),
+        "t"
+    );
+
+    // Nothing of the user's but new objects, the branch and its reflog.
+    let mut after = world.snapshot();
+    after.retain(|path, _| {
+        let path = path.to_string_lossy();
+        !path.starts_with(".git/objects/") && !path.ends_with("/outlast/run-1")
+    });
+    let mut before = before;
+    before.retain(|path, _| !path.starts_with(".git/objects"));
+    assert_eq!(before, after);
+
+    // It stands on its own: without the store and the pins.
+    std::fs::remove_dir_all(world.store.path()).unwrap();
+    std::fs::remove_dir_all(world.repo.join(".git/refs/outlast")).unwrap();
+    git(&world.repo, &["gc", "-q", "--prune=now"]);
+    git(&world.repo, &["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(git(&world.repo, &["show", "outlast/run-1:new.rs"]), "// new");
+}
+
+#[test]
+fn a_target_that_is_checked_out_clean_moves_with_its_checkout() {
+    let world = World::new();
+    assert_eq!(go(&world, &step(&world, "main")), MoveOutcome::Moved);
+    assert_eq!(read(&world.repo, "src/a.rs"), "fn t() {}\n");
+    assert_eq!(git(&world.repo, &["status", "--porcelain"]), "");
+    next_commit_reverts_nothing(&world.repo);
+}
+
+#[test]
+fn g02_a_dirty_checkout_of_the_target_keeps_every_byte_and_the_command_is_named() {
+    let world = World::new();
+    let step = step(&world, "main");
+    write(&world.repo, "src/a.rs", "the user's unstaged work\n");
+    let before = world.snapshot();
+    let MoveOutcome::CheckedOut { path, command, why } = go(&world, &step) else { panic!("landed on dirt") };
+    assert_eq!(path, world.repo.canonicalize().unwrap());
+    assert!(
+        command.starts_with("git -C '") && command.ends_with(&format!("' merge --ff-only {}", step.new)),
+        "{command}"
+    );
+    assert!(why.contains("src/a.rs"), "{why}");
+    assert_eq!(before, world.snapshot());
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::AtOld);
+
+    // The person tidies up and runs the printed command in a shell.
+    git(&world.repo, &["checkout", "-q", "src/a.rs"]);
+    let status = std::process::Command::new("sh").args(["-c", &command]).current_dir("/").status().unwrap();
+    assert!(status.success());
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+    next_commit_reverts_nothing(&world.repo);
+}
+
+#[test]
+fn g02_dirt_elsewhere_in_the_checkout_stays_and_the_landing_goes_through() {
+    let world = World::new();
+    let step = step(&world, "main");
+    write(&world.repo, "README.md", "staged\n");
+    git(&world.repo, &["add", "README.md"]);
+    write(&world.repo, "src/b.rs", "unstaged\n");
+    assert_eq!(go(&world, &step), MoveOutcome::Moved);
+    assert_eq!(git(&world.repo, &["status", "--porcelain"]), "M  README.md\n M src/b.rs");
+    git(&world.repo, &["commit", "-qam", "a person goes on"]);
+    assert_eq!(git(&world.repo, &["show", "--format=", "--name-only", "HEAD"]), "README.md\nsrc/b.rs");
+}
+
+#[test]
+fn untracked_and_ignored_files_in_the_way_are_not_overwritten() {
+    for ignored in [false, true] {
+        let world = World::new();
+        let step = step(&world, "main");
+        if ignored {
+            write(&world.repo, ".git/info/exclude", "new.rs\n");
+        }
+        write(&world.repo, "new.rs", "theirs\n");
+        assert!(matches!(go(&world, &step), MoveOutcome::CheckedOut { .. }), "ignored: {ignored}");
+        assert_eq!(read(&world.repo, "new.rs"), "theirs\n");
+        assert_eq!(tip(&world, "main"), world.base);
+    }
+}
+
+#[test]
+fn a_target_checked_out_in_a_second_worktree_is_moved_there() {
+    let world = World::new();
+    let second = world.dir.path().join("second tree");
+    git(&world.repo, &["worktree", "add", "-q", "-b", "release", second.to_str().unwrap()]);
+    let step = step(&world, "release");
+    write(&second, "src/a.rs", "unfinished\n");
+    assert!(
+        matches!(go(&world, &step), MoveOutcome::CheckedOut { path, .. } if path == second.canonicalize().unwrap())
+    );
+    git(&second, &["checkout", "-q", "src/a.rs"]);
+    assert_eq!(go(&world, &step), MoveOutcome::Moved);
+    next_commit_reverts_nothing(&second);
+    assert_eq!(tip(&world, "main"), world.base);
+}
+
+#[test]
+fn a_target_in_the_middle_of_a_rebase_is_left_alone() {
+    let world = World::with(|repo| {
+        git(repo, &["checkout", "-qb", "topic"]);
+        write(repo, "README.md", "topic\n");
+        git(repo, &["commit", "-qam", "topic"]);
+        git(repo, &["checkout", "-q", "main"]);
+        write(repo, "README.md", "main\n");
+        git(repo, &["commit", "-qam", "main"]);
+    });
+    let step = step(&world, "topic");
+    git(&world.repo, &["checkout", "-q", "topic"]);
+    assert!(!try_git(&world.repo, &["rebase", "-q", "main"]));
+    assert!(matches!(go(&world, &step), MoveOutcome::CheckedOut { why, .. } if why.contains("rebase")));
+}
+
+#[test]
+fn a_target_that_a_person_moved_is_not_moved_back() {
+    let world = World::new();
+    git(&world.repo, &["branch", "release"]);
+    let step = step(&world, "release");
+    git(&world.repo, &["checkout", "-q", "release"]);
+    write(&world.repo, "docs/guide.md", "theirs\n");
+    git(&world.repo, &["commit", "-qam", "theirs"]);
+    git(&world.repo, &["checkout", "-q", "main"]);
+    let theirs = tip(&world, "release");
+    assert_eq!(go(&world, &step), MoveOutcome::NotAtOld { found: Some(theirs.clone()) });
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Moved { tip: Some(theirs.clone()) });
+
+    // On top of where it is now, both changes are there.
+    let end = world.store.last_checkpoint(&world.attempt("t")).unwrap().unwrap();
+    let end = Checkpoint { commit: end.clone(), tree: end, changed: vec![], head: None, settled: true, notes: vec![] };
+    let candidate = world.ready("t", &end, &theirs);
+    let again = world.published("t", "release", Some(&theirs), &candidate);
+    assert_eq!(go(&world, &again), MoveOutcome::Moved);
+    assert_eq!(git(&world.repo, &["show", "release:docs/guide.md"]), "theirs");
+    assert_eq!(git(&world.repo, &["show", "release:new.rs"]), "// new");
+    // The first step is recognised as landed in another shape, by its trailers.
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+}
+
+#[test]
+fn a_landing_is_found_again_after_people_built_on_it_amended_or_reset_it() {
+    let world = World::new();
+    git(&world.repo, &["branch", "release"]);
+    let step = step(&world, "release");
+    go(&world, &step);
+    git(&world.repo, &["checkout", "-q", "release"]);
+    next_commit_reverts_nothing(&world.repo);
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+    git(&world.repo, &["reset", "-q", "--hard", "HEAD~1"]);
+    write(&world.repo, "new.rs", "// amended\n");
+    git(&world.repo, &["commit", "-qa", "--amend", "--no-edit"]);
+    git(&world.repo, &["reflog", "expire", "--expire=now", "--all"]);
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+    git(&world.repo, &["checkout", "-q", "--detach", "main"]);
+    git(&world.repo, &["branch", "-qD", "release"]);
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Moved { tip: None });
+}
+
+#[test]
+fn e01_a_lock_of_someone_elses_is_waited_for() {
+    let world = World::new();
+    let step = step(&world, "outlast/run-1");
+    let lock = world.repo.join(".git/refs/heads/outlast/run-1.lock");
+    write(&world.repo, ".git/refs/heads/outlast/run-1.lock", "");
+    std::thread::scope(|scope| {
+        let landing = scope.spawn(|| go(&world, &step));
+        // Long enough for git to have met the lock; there is no event to wait for.
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        assert!(!landing.is_finished());
+        std::fs::remove_file(&lock).unwrap();
+        assert_eq!(landing.join().unwrap(), MoveOutcome::Moved);
+    });
+}
+
+#[test]
+fn the_integration_worktree_is_exactly_the_commit_and_keeps_ignored_files() {
+    let world = World::new();
+    let end = done(&world, "t");
+    let candidate = world.ready("t", &end, &world.base);
+    let before = world.snapshot();
+    let integration = Integration::new(world.dir.path().join("integration"));
+    let check = |commit: &Oid| integration.checkout(&world.user, &world.store, &world.base, commit).unwrap();
+    let path = check(&candidate.commit);
+    assert_eq!(read(&path, "new.rs"), "// new\n");
+    write(&path, "target/cache", "warm");
+    write(&path, "junk/x", "left by a verify");
+    write(&path, "README.md", "changed by a verify");
+    std::fs::remove_file(path.join("src/b.rs")).unwrap();
+    crate::fixture::new_repo(&path.join("nested"));
+    check(&world.base);
+    assert_eq!(read(&path, "README.md"), "hello\n");
+    assert_eq!(read(&path, "src/b.rs"), "fn b() {}\n");
+    assert_eq!(read(&path, "target/cache"), "warm");
+    assert!(!path.join("junk").exists() && !path.join("new.rs").exists() && !path.join("nested").exists());
+    check(&candidate.commit);
+    check(&candidate.commit);
+    assert_eq!(read(&path, "new.rs"), "// new\n");
+    assert_eq!(git(&world.repo, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(before, world.snapshot());
+}

@@ -1,0 +1,110 @@
+//! The user's garbage collection takes nothing that a checkpoint, a result or a task's repository needs.
+
+use outlast_git::Workspace;
+
+use crate::fixture::{World, git, write};
+
+/// The most thorough cleaning a person can ask for.
+fn prune(world: &World) {
+    git(&world.repo, &["reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all"]);
+    git(&world.repo, &["gc", "-q", "--prune=now"]);
+}
+
+#[test]
+fn checkpoints_and_the_agents_commits_survive_gc_with_prune_now() {
+    let world = World::with(|repo| {
+        git(repo, &["checkout", "-qb", "doomed"]);
+        write(repo, "borrowed", "only on the doomed branch\n");
+        git(repo, &["add", "-A"]);
+        git(repo, &["commit", "-qm", "doomed"]);
+        git(repo, &["tag", "-am", "note", "v1"]);
+        git(repo, &["checkout", "-q", "main"]);
+        // Content that is in the user's repository by accident, reachable from nothing.
+        write(repo, "README.md", "dangling content\n");
+        git(repo, &["stash", "-q"]);
+        git(repo, &["stash", "drop", "-q"]);
+    });
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    write(path, "README.md", "dangling content\n");
+    write(path, "borrowed", "only on the doomed branch\n");
+    let first = world.checkpoint(&workspace, "t");
+    git(
+        path,
+        &[
+            "merge",
+            "-q",
+            "--no-edit",
+            "--no-ff",
+            "-Xtheirs",
+            "--allow-unrelated-histories",
+            "--no-commit",
+            "-s",
+            "ours",
+            "doomed",
+        ],
+    );
+    git(path, &["commit", "-qam", "the agent merged a branch of the user's"]);
+    let second = world.checkpoint(&workspace, "t");
+
+    git(&world.repo, &["branch", "-qD", "doomed"]);
+    git(&world.repo, &["tag", "-d", "v1"]);
+    prune(&world);
+    world.fsck_store();
+    git(path, &["fsck", "--no-dangling"]);
+    for checkpoint in [&first, &second] {
+        git(world.store.path(), &["rev-list", "--objects", checkpoint.commit.as_str()]);
+        assert_eq!(world.text(&checkpoint.commit, "README.md"), "dangling content");
+        assert_eq!(world.text(&checkpoint.commit, "borrowed"), "only on the doomed branch");
+    }
+    assert_eq!(git(path, &["cat-file", "-t", "v1"]), "tag");
+    assert_eq!(world.checkpoint(&workspace, "t").tree, second.tree);
+}
+
+#[test]
+fn a_history_that_no_pin_reaches_is_copied_down_to_one_that_is() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    // The user commits on after the run began; the agent, who can read the objects, builds on that by its id.
+    for n in 0..3 {
+        write(&world.repo, "later", format!("{n}"));
+        git(&world.repo, &["add", "-A"]);
+        git(&world.repo, &["commit", "-qm", "later"]);
+    }
+    let later = git(&world.repo, &["rev-parse", "HEAD"]);
+    git(workspace.path(), &["checkout", "-q", &later]);
+    let checkpoint = world.checkpoint(&workspace, "t");
+    assert_eq!(checkpoint.head.unwrap().as_str(), later);
+    git(&world.repo, &["reset", "-q", "--hard", world.base.as_str()]);
+    prune(&world);
+    assert!(!crate::fixture::try_git(&world.repo, &["cat-file", "-e", &later]));
+    world.fsck_store();
+    assert_eq!(world.text(&checkpoint.commit, "later"), "2");
+}
+
+#[test]
+fn results_bases_and_packed_stores_survive_too() {
+    let world = World::new();
+    let workspace = world.workspace("a");
+    write(workspace.path(), "a.txt", "from a\n");
+    let end = world.checkpoint(&workspace, "a");
+    let result =
+        world.store.keep_result(&world.run, &"a".into(), &world.base, &end.tree, crate::fixture::at(1)).unwrap();
+    assert_eq!(world.store.result(&world.run, &"a".into()).unwrap(), Some(result.clone()));
+    let outlast_git::Merged::Clean(base) = world.store.compose(&world.base, &[result]).unwrap() else {
+        panic!("conflict")
+    };
+    let spec = outlast_git::Spec { base, ..world.spec("b") };
+    let needs_a = Workspace::create(&world.user, &world.store, &spec).unwrap();
+    world.store.repack().unwrap();
+    git(&world.repo, &["checkout", "-q", "--orphan", "elsewhere"]);
+    git(&world.repo, &["commit", "-qm", "elsewhere"]);
+    git(&world.repo, &["branch", "-qD", "main"]);
+    prune(&world);
+    assert_eq!(crate::fixture::read(needs_a.path(), "a.txt"), "from a\n");
+    git(needs_a.path(), &["fsck", "--no-dangling"]);
+    write(needs_a.path(), "b.txt", "from b\n");
+    let end = world.checkpoint(&needs_a, "b");
+    assert_eq!(end.changed.len(), 1);
+    world.fsck_store();
+}
