@@ -2,6 +2,7 @@
 //!
 //! Secrets may be in them (environment, templates): every one is made with mode 0600, and no symbolic link is followed.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,11 +29,11 @@ pub const LAUNCH: &str = "launch.json";
 pub const SHIM: &str = "shim.json";
 /// How the program ended; there once the tree is empty.
 pub const EXIT: &str = "exit.json";
-/// The program's standard output.
+/// The program's standard output; absent while nothing was written to it.
 pub const STDOUT: &str = "stdout";
-/// The program's standard error.
+/// The program's standard error; absent while nothing was written to it.
 pub const STDERR: &str = "stderr";
-/// What the shim itself had to say, which is nothing in a good run.
+/// What the shim itself had to say; absent in a good run.
 pub const SHIM_LOG: &str = "shim.err";
 
 /// Reads who runs in `attempt_dir`; `None` when no shim got that far.
@@ -66,11 +67,33 @@ fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     }
 }
 
-/// Makes a new, empty file of ours; one left by an earlier launch in the same folder is emptied.
-pub(crate) fn create(path: &Path) -> Result<File> {
+/// Removes what an earlier launch left in the same folder, so that none of it can be taken for this launch's.
+pub(crate) fn clear(attempt_dir: &Path) -> Result<()> {
+    for name in [SHIM, EXIT, STDOUT, STDERR, SHIM_LOG] {
+        let path = attempt_dir.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::file("remove", &path)(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Adds a line to the shim's log; where even that fails, nothing can be told.
+pub(crate) fn log(attempt_dir: &Path, line: &dyn Display) {
+    let path = attempt_dir.join(SHIM_LOG);
+    let file = OpenOptions::new().append(true).create(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW).open(path);
+    drop(file.and_then(|mut file| writeln!(file, "{line}")));
+}
+
+fn create(path: &Path) -> Result<File> {
+    create_plainly(path).map_err(Error::file("create", path))
+}
+
+/// Makes a new, empty file of ours; one that is there already is emptied.
+pub(crate) fn create_plainly(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW);
-    options.open(path).map_err(Error::file("create", path))
+    options.write(true).create(true).truncate(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Writes `value` so that a reader sees all of it or none.

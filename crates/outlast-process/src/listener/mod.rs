@@ -12,6 +12,7 @@ mod upstream;
 
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -20,6 +21,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::spec::Listener;
 use crate::sys::fork;
 
@@ -34,11 +36,17 @@ pub(crate) struct ListenerProcess {
 
 impl ListenerProcess {
     /// Forks the process; `socket` listens already, so the program may connect at once.
-    pub(crate) fn start(listener: &Listener, socket: TcpListener) -> Result<Self> {
+    pub(crate) fn start(listener: &Listener, socket: TcpListener, attempt_dir: &Path) -> Result<Self> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
             .map_err(Error::system("make the listener's report channel"))?;
         let mut given = Some((socket, theirs));
-        let body = || given.take().map_or(1, |(socket, reports)| serve::run(listener, socket, reports));
+        let body = || {
+            given.take().map_or(1, |(socket, reports)| {
+                let error = serve::run(listener, socket, reports);
+                files::log(attempt_dir, &error);
+                1
+            })
+        };
         let pid = fork::fork_aside(body).map_err(Error::system("fork the listener"))?;
         Ok(Self { pid, reports: ours })
     }

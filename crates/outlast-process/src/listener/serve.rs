@@ -20,14 +20,11 @@ use super::exchange::Line;
 /// Before accepting again when this process has no descriptor left.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until the shim is gone; returns only on failure, with the process's exit code.
-pub(super) fn run(listener: &Listener, socket: TcpListener, reports: OwnedFd) -> i32 {
+/// Serves until the shim is gone; returns only on failure.
+pub(super) fn run(listener: &Listener, socket: TcpListener, reports: OwnedFd) -> Error {
     match detach(&socket, &reports).and_then(|()| serve(listener, socket, reports)) {
         Ok(never) => match never {},
-        Err(error) => {
-            eprintln!("listener: {error}");
-            1
-        }
+        Err(error) => error,
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::PathBuf;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
@@ -25,14 +25,35 @@ const LAST_CHUNKS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Capture {
     pipe: Option<File>,
-    keeper: Keeper<File>,
+    keeper: Keeper<LateFile>,
+}
+
+/// A file made when there is something to put in it: most launches write to one of their two outputs at most.
+#[derive(Debug)]
+struct LateFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Write for LateFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.file.is_none() {
+            self.file = Some(files::create_plainly(&self.path)?);
+        }
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Capture {
-    /// Keeps what comes out of `pipe` in a new file at `path`.
-    pub(crate) fn new(pipe: OwnedFd, path: &Path, limit: u64, line_limit: u64) -> Result<Self> {
+    /// Keeps what comes out of `pipe` in a new file at `path`, if anything does.
+    pub(crate) fn new(pipe: OwnedFd, path: PathBuf, limit: u64, line_limit: u64) -> Result<Self> {
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(Error::system("make a pipe non-blocking"))?;
-        Ok(Self { pipe: Some(pipe.into()), keeper: Keeper::new(files::create(path)?, limit, line_limit) })
+        let out = LateFile { path, file: None };
+        Ok(Self { pipe: Some(pipe.into()), keeper: Keeper::new(out, limit, line_limit) })
     }
 
     /// The pipe, until its end was seen.
@@ -161,6 +182,9 @@ impl<W: Write> Keeper<W> {
     }
 
     fn write(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         if let Err(error) = self.out.write_all(bytes) {
             self.note_failure(&error);
         }

@@ -32,7 +32,9 @@ use super::tree::{Holder, Tree};
 ///
 /// `answer` is told once whether the program was started; what becomes of it then is in the attempt folder.
 pub(crate) fn run(launch: &Path, host: Containment, answer: Answer) -> i32 {
-    let started = detach(launch, &answer).and_then(|signals| {
+    let attempt_dir = launch.parent().unwrap_or(launch).to_owned();
+    std::panic::set_hook(Box::new(move |panic| files::log(&attempt_dir, panic)));
+    let started = detach(&answer).and_then(|signals| {
         let spec = files::load_launch(launch)?;
         start(&spec, host, signals)
     });
@@ -49,7 +51,7 @@ pub(crate) fn run(launch: &Path, host: Containment, answer: Answer) -> i32 {
 }
 
 /// Leaves everything of the engine behind: descriptors, terminal, session, folder, readable memory, signals.
-fn detach(launch: &Path, answer: &Answer) -> Result<SignalFd> {
+fn detach(answer: &Answer) -> Result<SignalFd> {
     fork::close_others(&[answer.pipe()]).map_err(Error::system("close descriptors"))?;
     setsid().map_err(Error::system("start a session"))?;
     prctl::set_name(c"outlast-shim").map_err(Error::system("name the process"))?;
@@ -62,8 +64,7 @@ fn detach(launch: &Path, answer: &Answer) -> Result<SignalFd> {
         open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()).map_err(Error::system("open /dev/null"))?;
     dup2_stdin(&null).map_err(Error::system("set standard input"))?;
     dup2_stdout(&null).map_err(Error::system("set standard output"))?;
-    let log = files::create(&launch.with_file_name(files::SHIM_LOG))?;
-    dup2_stderr(&log).map_err(Error::system("set standard error"))?;
+    dup2_stderr(&null).map_err(Error::system("set standard error"))?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     SignalFd::with_flags(&watched, flags).map_err(Error::system("watch signals"))
 }
@@ -78,12 +79,14 @@ fn start(spec: &LaunchSpec, host: Containment, signals: SignalFd) -> Result<Supe
     for template in &spec.files {
         files::write_template(template, port)?;
     }
-    let listener = listener.map(|(listener, (socket, _))| ListenerProcess::start(listener, socket)).transpose()?;
+    let listener = listener
+        .map(|(listener, (socket, _))| ListenerProcess::start(listener, socket, &spec.attempt_dir))
+        .transpose()?;
     let control = Control::bind(&spec.control_socket)?;
     let (stdout, stdout_end) = pipe()?;
     let (stderr, stderr_end) = pipe()?;
     let keep =
-        |pipe, name| Capture::new(pipe, &spec.attempt_dir.join(name), spec.output_limit_bytes, spec.line_limit_bytes);
+        |pipe, name| Capture::new(pipe, spec.attempt_dir.join(name), spec.output_limit_bytes, spec.line_limit_bytes);
     let outputs = [keep(stdout, files::STDOUT)?, keep(stderr, files::STDERR)?];
     let started_at = now_millis();
     let shim = ShimFile {
@@ -109,7 +112,7 @@ fn start(spec: &LaunchSpec, host: Containment, signals: SignalFd) -> Result<Supe
         kill_grace: spec.kill_grace,
         deadlines: Deadlines::new(spec.timeouts, Instant::now()),
         signals,
-        status,
+        status: Some(status),
         tree,
         outputs,
         control,

@@ -187,11 +187,26 @@ pub(crate) fn status_channel() -> Result<(OwnedFd, OwnedFd)> {
         .map_err(Error::system("make the status channel"))
 }
 
+/// What the status channel holds.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// A status.
+    Status(Status),
+    /// Nothing yet.
+    Nothing,
+    /// Nobody is left who could say more: the program was executed, or everybody is gone.
+    Closed,
+}
+
 /// Takes one status, if one is there.
-pub(crate) fn take_status(channel: &OwnedFd) -> Option<Status> {
+pub(crate) fn take_status(channel: &OwnedFd) -> Next {
     let mut buffer = [0; 4096];
-    let length = recv(channel.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).ok()?;
-    serde_json::from_slice(&buffer[..length]).ok()
+    match recv(channel.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT) {
+        Ok(0) => Next::Closed,
+        Ok(length) => serde_json::from_slice(&buffer[..length]).map_or(Next::Closed, Next::Status),
+        Err(Errno::EAGAIN | Errno::EINTR) => Next::Nothing,
+        Err(_) => Next::Closed,
+    }
 }
 
 fn send_status(channel: &OwnedFd, status: &Status) -> Result<()> {

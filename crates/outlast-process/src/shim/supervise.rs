@@ -21,7 +21,7 @@ use super::capture::Capture;
 use super::control::Control;
 use super::deadlines::Deadlines;
 use super::prepare::now_millis;
-use super::program::{Status, take_status};
+use super::program::{Next, Status, take_status};
 use super::tree::Tree;
 
 /// Everything the shim owns while the program runs.
@@ -32,7 +32,7 @@ pub(crate) struct Supervisor {
     pub(super) kill_grace: Duration,
     pub(super) deadlines: Deadlines,
     pub(super) signals: SignalFd,
-    pub(super) status: OwnedFd,
+    pub(super) status: Option<OwnedFd>,
     pub(super) tree: Tree,
     /// Standard output, then standard error.
     pub(super) outputs: [Capture; 2],
@@ -81,8 +81,8 @@ impl Supervisor {
     }
 
     fn wait(&self) -> Vec<Source> {
-        let mut watched =
-            vec![(self.signals.as_fd(), Source::Signals, false), (self.status.as_fd(), Source::Status, false)];
+        let mut watched = vec![(self.signals.as_fd(), Source::Signals, false)];
+        watched.extend(self.status.as_ref().map(|channel| (channel.as_fd(), Source::Status, false)));
         for (index, output) in self.outputs.iter().enumerate() {
             watched.extend(output.pipe().map(|pipe| (pipe, Source::Output(index), false)));
         }
@@ -150,10 +150,13 @@ impl Supervisor {
     }
 
     fn take_statuses(&mut self) {
-        while let Some(status) = take_status(&self.status) {
-            match status {
-                Status::Started(pid) => self.agent_pid = Some(pid),
-                end => self.program_end = self.program_end.take().or(Some(end)),
+        while let Some(channel) = &self.status {
+            match take_status(channel) {
+                Next::Status(Status::Started(pid)) => self.agent_pid = Some(pid),
+                Next::Status(end) => self.program_end = self.program_end.take().or(Some(end)),
+                Next::Nothing => break,
+                // A closed channel is readable for ever: it must not be watched any longer.
+                Next::Closed => self.status = None,
             }
         }
     }
@@ -258,7 +261,7 @@ impl Supervisor {
         match written {
             Ok(()) => 0,
             Err(error) => {
-                eprintln!("{error}");
+                files::log(&self.attempt_dir, &error);
                 1
             }
         }

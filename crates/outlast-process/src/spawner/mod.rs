@@ -86,6 +86,7 @@ impl Spawner {
     /// is gone, so a shim that dies without a word is noticed too.
     fn request(&self, spec: &LaunchSpec) -> Result<OwnedFd> {
         spec.validate()?;
+        files::clear(&spec.attempt_dir)?;
         let launch = spec.attempt_dir.join(files::LAUNCH);
         files::write_whole(&launch, spec)?;
         let (answer, shims_end) = pipe2(OFlag::O_CLOEXEC).map_err(Error::system("make a pipe"))?;

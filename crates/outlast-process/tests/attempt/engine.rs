@@ -3,8 +3,9 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use outlast_process::{Event, ExitReason, LaunchSpec, ShimClient, ShimId, Spawner, files};
+use outlast_process::{ContainmentChoice, Event, ExitReason, LaunchSpec, ShimClient, ShimId, Spawner, files};
 
 use crate::support::{Bench, Running, Test, block_on, make_gate, open_gate};
 
@@ -80,6 +81,34 @@ pub(crate) const TESTS: &[Test] = &[
             }
         });
     }),
+    ("a_waiting_shim_uses_no_time", |spawner| {
+        block_on(async {
+            for containment in [ContainmentChoice::Auto, ContainmentChoice::Subreaper] {
+                let mut bench = Bench::new("echo ready; sleep 600");
+                bench.spec.containment = containment;
+                bench.spec.listener = Some(crate::upstream::listener_to(&bench.folder().join("gateway")));
+                let mut running = bench.start(spawner).await;
+                running.wrote(6).await;
+                let before = ticks_used(running.shim.pid);
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                let used = ticks_used(running.shim.pid) - before;
+                assert!(used <= 1, "{used} ticks of about 40 under {containment:?}");
+            }
+        });
+    }),
+    ("an_old_end_in_the_same_folder_is_not_the_new_ones", |spawner| {
+        block_on(async {
+            let mut bench = Bench::new("echo first; echo first >&2; exit 1");
+            spawner.spawn(&bench.spec).unwrap().wait_gone().await.unwrap();
+            assert_eq!(files::load_exit(&bench.spec.attempt_dir).unwrap().unwrap().code, Some(1));
+            bench.spec.argv = ["sh", "-c", "echo second; sleep 600"].map(Into::into).into();
+            let mut running = bench.start(spawner).await;
+            assert_eq!(files::load_exit(&running.spec.attempt_dir).unwrap(), None);
+            running.wrote(7).await;
+            assert_eq!(running.stdout(), "second\n");
+            assert!(!running.spec.attempt_dir.join(files::STDERR).exists());
+        });
+    }),
     ("a_pid_of_another_start_is_not_the_shim", |spawner| {
         block_on(async {
             let running = Bench::new("sleep 600").start(spawner).await;
@@ -121,6 +150,13 @@ pub(crate) fn play_engine(spawner: &Spawner, attempt: &Path) -> ! {
         println!("{error}");
     }
     std::process::exit(0);
+}
+
+/// Processor time of a process so far, in clock ticks of 10 ms.
+fn ticks_used(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
 /// A child of `parent` by the name the kernel has for it.

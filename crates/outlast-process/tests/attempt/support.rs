@@ -156,7 +156,10 @@ pub(crate) struct Ended {
 impl Ended {
     pub(crate) async fn of(folder: TempDir, spec: LaunchSpec, shim: &ShimId) -> Self {
         tokio::time::timeout(PATIENCE, shim.wait_gone()).await.expect("the launch does not end").unwrap();
-        let read = |name| String::from_utf8_lossy(&std::fs::read(spec.attempt_dir.join(name)).unwrap()).into_owned();
+        let read = |name| match std::fs::read(spec.attempt_dir.join(name)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            bytes => String::from_utf8_lossy(&bytes.unwrap()).into_owned(),
+        };
         assert_eq!(read(files::SHIM_LOG), "", "the shim complained");
         let exit = files::load_exit(&spec.attempt_dir).unwrap().expect("an exit record");
         Self { exit, stdout: read(files::STDOUT), stderr: read(files::STDERR), spec, _folder: folder }
