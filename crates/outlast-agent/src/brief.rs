@@ -148,12 +148,12 @@ impl fmt::Display for Inherit {
 
 /// A UUID derived from a seed, the same every time: the core has no randomness to draw one from.
 ///
-/// Its version is 8 (RFC 9562, "custom"), as it is a hash and neither random nor a time.
+/// Its version is 5 (RFC 9562, a hash of a name): Qwen Code accepts none above.
 pub fn session_uuid(seed: &[u8]) -> String {
     let digest = Sha256::digest(seed);
     let mut bytes = [0_u8; 16];
     bytes.copy_from_slice(&digest[..16]);
-    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[6] = (bytes[6] & 0x0f) | 0x50;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
@@ -170,7 +170,7 @@ mod tests {
         assert_ne!(id, session_uuid(b"seed, t.2"));
         let parts: Vec<usize> = id.split('-').map(str::len).collect();
         assert_eq!(parts, [8, 4, 4, 4, 12]);
-        assert!(id.split('-').nth(2).is_some_and(|part| part.starts_with('8')));
+        assert!(id.split('-').nth(2).is_some_and(|part| part.starts_with('5')));
     }
 
     #[test]

@@ -10,8 +10,8 @@ const path = require("node:path");
 const { fileURLToPath } = require("node:url");
 const { syncBuiltinESMExports } = require("node:module");
 
-const settings = $SETTINGS;
-const listed = $LISTED;
+const settings = $SETTINGS; // the repository's settings folder
+const listed = $LISTED; // folders that look absent to whoever lists them
 
 const below = (file, folder) => file === folder || file.startsWith(folder + path.sep);
 
@@ -51,7 +51,7 @@ fs.existsSync = (file) => !hidden(file) && exists(file);
 const list = fs.promises.readdir;
 fs.promises.readdir = function (folder, ...rest) {
   const full = absolute(folder);
-  if (full !== undefined && listed.some((name) => below(full, path.join(settings, name)))) {
+  if (full !== undefined && listed.some((name) => below(full, name))) {
     return Promise.reject(absent("scandir", folder));
   }
   return list.call(this, folder, ...rest);

@@ -20,11 +20,14 @@ pub(crate) const FILE: &str = "outlast-guard.cjs";
 /// # Errors
 /// [`Error::PathNotText`].
 pub(crate) fn module(brief: &Brief, folder: &str) -> Result<(PathBuf, String), Error> {
-    let settings = text(&brief.workspace.join(folder))?;
-    let mut listed = vec!["agents", "commands", "extensions", "policies"];
+    let settings = brief.workspace.join(folder);
+    let mut listed: Vec<PathBuf> =
+        ["agents", "commands", "extensions", "policies"].map(|name| settings.join(name)).to_vec();
     if !brief.inherit.contains(&Inherit::Skills) {
-        listed.push("skills");
+        listed.extend([settings.join("skills"), brief.workspace.join(".agents/skills")]);
     }
+    let listed = listed.iter().map(|path| text(path)).collect::<Result<Vec<_>, _>>()?;
+    let settings = text(&settings)?;
     let module = include_str!("guard.cjs");
     let module =
         module.replace("$SETTINGS", &json!(settings).to_string()).replace("$LISTED", &json!(listed).to_string());

@@ -78,7 +78,7 @@ impl Adapter for Qwen {
     }
 
     fn reader(&self) -> Reader {
-        Reader::new(Messages::with_error_prefix("[API Error"))
+        Reader::new(Messages::qwen())
     }
 }
 
@@ -103,6 +103,8 @@ fn settings() -> Value {
         "telemetry": { "enabled": false },
         "general": { "enableAutoUpdate": false },
         "disableAllHooks": true,
+        // Each of them sends requests of its own after the task's.
+        "memory": { "enableManagedAutoMemory": false, "enableManagedAutoDream": false, "enableAutoSkill": false },
         // A name that no repository has: an empty list would mean the default.
         "context": { "fileName": ["outlast-no-memory"] },
     })

@@ -76,7 +76,10 @@ pub(crate) fn judge(exit: &Exit, summary: &Summary) -> Verdict {
             failed(Class::Crash, format!("it reported success, then ended with {}", named(status)))
         }
         (Some((false, text)), _) => match refusal::classify(None, text) {
-            Class::Unknown => failed(Class::GaveUp, format!("it ended without success: {}", shorten(text))),
+            Class::Unknown => match complaint(summary) {
+                Some((class, line)) => failed(class, shorten(line)),
+                None => failed(Class::GaveUp, format!("it ended without success: {}", shorten(text))),
+            },
             class => failed(class, shorten(text)),
         },
         (None, ExitStatus::Code(0)) => failed(Class::GaveUp, "it ended with exit code 0 and no result".to_owned()),
@@ -96,15 +99,20 @@ pub(crate) fn finished(text: &str) -> Verdict {
 
 /// The verdict on an end with no last word and no success: its error output may hold the cause.
 pub(crate) fn ended_badly(status: ExitStatus, summary: &Summary) -> Verdict {
-    let complaint = summary.complaints.iter().rev().find(|line| refusal::classify(None, line) != Class::Unknown);
-    if let Some(line) = complaint {
-        return failed(refusal::classify(None, line), shorten(line));
+    if let Some((class, line)) = complaint(summary) {
+        return failed(class, shorten(line));
     }
     let said = summary.complaints.back().map(|line| format!(": {}", shorten(line))).unwrap_or_default();
     let why = format!("it ended with {}{said}", named(status));
     let started = summary.session.is_some() || summary.turns > 0;
     let by_itself = matches!(status, ExitStatus::Code(_));
     failed(if by_itself && !started { Class::Startup } else { Class::Crash }, why)
+}
+
+/// The last line of error output that names a cause, and its class.
+fn complaint(summary: &Summary) -> Option<(Class, &str)> {
+    let classified = summary.complaints.iter().rev().map(|line| (refusal::classify(None, line), line.as_str()));
+    classified.into_iter().find(|(class, _)| *class != Class::Unknown)
 }
 
 /// A failure.

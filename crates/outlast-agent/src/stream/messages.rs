@@ -17,14 +17,16 @@ const MADE_UP_MODEL: &str = "<synthetic>";
 pub(crate) struct Messages {
     session: Option<String>,
     message: Option<String>,
-    /// What in a success's text gives away that it is none.
-    error_prefix: Option<&'static str>,
+    qwen: bool,
 }
 
+/// What Qwen Code's text for a failed request begins with: it reports it as a success.
+const QWEN_ERROR: &str = "[API Error";
+
 impl Messages {
-    /// A parser for a CLI that reports a failed request as a success whose text begins with `prefix`.
-    pub(crate) const fn with_error_prefix(prefix: &'static str) -> Self {
-        Self { session: None, message: None, error_prefix: Some(prefix) }
+    /// A parser for what Qwen Code makes of the format.
+    pub(crate) const fn qwen() -> Self {
+        Self { session: None, message: None, qwen: true }
     }
 
     fn session(&mut self, line: &Value, events: &mut Vec<Event>) {
@@ -64,16 +66,33 @@ impl Messages {
     }
 
     fn result(&self, line: &Value, events: &mut Vec<Event>) {
-        events.push(Event::Usage(usage(line)));
+        events.push(Event::Usage(self.usage(line)));
         let subtype = str_of(line, "/subtype").unwrap_or_default();
         let text = str_of(line, "/result").or_else(|| str_of(line, "/error/message")).unwrap_or(subtype).to_owned();
-        let given_away = self.error_prefix.is_some_and(|prefix| text.contains(prefix));
+        // After a cut it follows the part of the answer that came.
+        let given_away = self.qwen && text.trim_end().ends_with(']') && text.contains(QWEN_ERROR);
         let failed = line["is_error"].as_bool().unwrap_or(false) || given_away;
-        if failed {
-            let status = status_of(line, "/api_error_status");
+        let status = status_of(line, "/api_error_status");
+        // Of its own failures (a limit on turns, a session that is not there) the subtype tells.
+        if failed && (subtype == "success" || status.is_some()) {
             events.push(Event::ProviderError { status, text: text.clone() });
         }
         events.push(Event::Result { ok: subtype == "success" && !failed, text });
+    }
+}
+
+impl Messages {
+    /// The totals of a result event. Anthropic's `input_tokens` leaves cached tokens out, Qwen Code's holds them.
+    fn usage(&self, line: &Value) -> Usage {
+        let cache_read = count_of(line, "/usage/cache_read_input_tokens");
+        let input = count_of(line, "/usage/input_tokens");
+        Usage {
+            input: if self.qwen { input.saturating_sub(cache_read) } else { input },
+            cache_write: count_of(line, "/usage/cache_creation_input_tokens"),
+            cache_read,
+            output: count_of(line, "/usage/output_tokens"),
+            ..Usage::default()
+        }
     }
 }
 
@@ -99,15 +118,4 @@ impl Parse for Messages {
 
 fn blocks(line: &Value) -> impl Iterator<Item = &Value> {
     line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten()
-}
-
-/// The totals of a result event: Anthropic's counts, where `input_tokens` leaves cached tokens out.
-fn usage(line: &Value) -> Usage {
-    Usage {
-        input: count_of(line, "/usage/input_tokens"),
-        cache_write: count_of(line, "/usage/cache_creation_input_tokens"),
-        cache_read: count_of(line, "/usage/cache_read_input_tokens"),
-        output: count_of(line, "/usage/output_tokens"),
-        ..Usage::default()
-    }
 }

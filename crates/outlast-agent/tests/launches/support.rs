@@ -12,16 +12,16 @@ use outlast_core::{RunId, TaskId};
 use serde_json::{Value, json};
 
 /// The attempt's key: a canary.
-pub const KEY: &str = "sk-attempt-canary";
+pub(crate) const KEY: &str = "sk-attempt-canary";
 
 /// A home, a temporary folder, a workspace and an installed program.
-pub struct Folders {
+pub(crate) struct Folders {
     root: PathBuf,
     _dir: tempfile::TempDir,
 }
 
 impl Folders {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for folder in ["home", "home/tmp", "workspace", "user", "bin"] {
@@ -35,29 +35,29 @@ impl Folders {
         Self { root, _dir: dir }
     }
 
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    pub fn workspace(&self) -> PathBuf {
+    pub(crate) fn workspace(&self) -> PathBuf {
         self.root.join("workspace")
     }
 
-    pub fn user_home(&self) -> PathBuf {
+    pub(crate) fn user_home(&self) -> PathBuf {
         self.root.join("user")
     }
 
-    pub fn workspace_file(&self, path: &str, text: &str) {
+    pub(crate) fn workspace_file(&self, path: &str, text: &str) {
         let file = self.workspace().join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
 
-    pub fn brief(&self, kind: Kind) -> Brief {
+    pub(crate) fn brief(&self, kind: Kind) -> Brief {
         let command = if kind == Kind::Command { vec!["sh".to_owned(), "{goal_file}".to_owned()] } else { Vec::new() };
         Brief {
             program: self.root.join("bin/agent.js"),
@@ -88,7 +88,7 @@ impl Folders {
 }
 
 /// A launch as JSON, this test's folders named `[root]`; files that hold JSON are shown as such.
-pub fn shown(folders: &Folders, launch: &Launch) -> Value {
+pub(crate) fn shown(folders: &Folders, launch: &Launch) -> Value {
     let files: BTreeMap<_, _> = launch
         .files
         .iter()
