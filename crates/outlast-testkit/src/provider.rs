@@ -6,6 +6,7 @@
 
 mod answer;
 mod arrival;
+mod background;
 mod books;
 mod command;
 mod fault;
@@ -21,6 +22,7 @@ mod serve;
 mod tools;
 mod window;
 
+pub use background::Background;
 pub use command::main;
 pub use fault::{Fault, InlineFault, Rule, When};
 pub use file::Script;

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use outlast_testkit::fixture::TestEnv;
-use outlast_testkit::provider::{Provider, Running, Script};
+use outlast_testkit::provider::{Background, Provider, Script};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_outlast-testkit");
@@ -53,15 +53,11 @@ fn results(output: &Output) -> Vec<Value> {
         .collect()
 }
 
-async fn with_gateway(env: &mut TestEnv, script: Script) -> Running {
-    let provider = Provider::start_local(script).await.unwrap();
+fn with_gateway(env: &mut TestEnv, script: Script) -> Background {
+    let provider = Provider::start_in_background(script).unwrap();
     env.set("OUTLAST_GATEWAY_URL", format!("{}/t/one", provider.url()));
     env.set("OUTLAST_KEY", "sk-agent");
     provider
-}
-
-async fn output(mut command: Command) -> Output {
-    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
 /// Reads lines until one contains a word.
@@ -70,23 +66,23 @@ fn read_until(child: &mut Child, word: &str) -> String {
     lines.find_map(|line| line.ok().filter(|line| line.contains(word))).unwrap_or_else(|| panic!("no line with {word}"))
 }
 
-#[tokio::test]
-async fn the_agent_works_in_every_dialect_and_reports_what_was_billed() {
+#[test]
+fn the_agent_works_in_every_dialect_and_reports_what_was_billed() {
     for dialect in ["anthropic", "responses", "chat", "gemini"] {
         for stream in [true, false] {
             let mut env = TestEnv::new().unwrap();
-            let provider = with_gateway(&mut env, Script::default().with_keys(["sk-agent"])).await;
+            let provider = with_gateway(&mut env, Script::default().with_keys(["sk-agent"]));
             let goal = goal(&env, WORK);
             let mut command = agent(&env, &goal, &["--dialect", dialect]);
             if !stream {
                 command.arg("--no-stream");
             }
-            let output = output(command).await;
+            let output = command.output().unwrap();
             assert!(output.status.success(), "{dialect}: {}", String::from_utf8_lossy(&output.stderr));
             assert_eq!(std::fs::read_to_string(env.root().join("copy.txt")).unwrap(), "hello new end", "{dialect}");
             let result = results(&output).remove(0);
             assert_eq!((result["result"].as_str(), result["num_turns"].as_u64()), (Some("all done"), Some(6)));
-            let bill = provider.bill().await.total;
+            let bill = provider.bill().total;
             assert_eq!(bill.requests, 6, "{dialect}: one request per turn");
             let counted = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
             let counted = counted.map(|name| result["usage"][name].as_u64().unwrap());
@@ -100,63 +96,63 @@ async fn the_agent_works_in_every_dialect_and_reports_what_was_billed() {
     }
 }
 
-#[tokio::test]
-async fn the_agent_dies_of_a_refusal_and_only_retries_when_told() {
+#[test]
+fn the_agent_dies_of_a_refusal_and_only_retries_when_told() {
     let refused = "```outlast-script\nfault {\"kind\": \"refuse\", \"reason\": \"minute-limit\", \"seconds\": 1}\nrun \"echo x > x\"\n```";
     for (arguments, requests) in [(&[][..], 1), (&["--retries", "1"][..], 3)] {
         let mut env = TestEnv::new().unwrap();
-        let provider = with_gateway(&mut env, Script::default()).await;
+        let provider = with_gateway(&mut env, Script::default());
         let goal = goal(&env, refused);
-        let output = output(agent(&env, &goal, arguments)).await;
+        let output = agent(&env, &goal, arguments).output().unwrap();
         let result = results(&output).remove(0);
         let died = arguments.is_empty();
         assert_eq!(output.status.code(), Some(i32::from(died)));
         assert_eq!(result["api_error_status"].as_u64(), died.then_some(429));
-        assert_eq!(provider.bill().await.total.requests, requests);
+        assert_eq!(provider.bill().total.requests, requests);
         assert_eq!(env.root().join("x").exists(), !died);
     }
 }
 
-#[tokio::test]
-async fn the_agent_dies_of_a_cut_stream() {
+#[test]
+fn the_agent_dies_of_a_cut_stream() {
     let mut env = TestEnv::new().unwrap();
-    let _provider = with_gateway(&mut env, Script::default()).await;
+    let _provider = with_gateway(&mut env, Script::default());
     for dialect in ["anthropic", "responses", "chat", "gemini"] {
         let cut =
             format!("```outlast-script\nfault {{\"kind\": \"cut\", \"after_frames\": 2}}\nsay \"{dialect}\"\n```");
-        let output = output(agent(&env, &goal(&env, &cut), &["--dialect", dialect])).await;
+        let output = agent(&env, &goal(&env, &cut), &["--dialect", dialect]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{dialect}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("connection to"), "{dialect}");
     }
 }
 
-#[tokio::test]
-async fn a_killed_agent_resumes_its_session_where_it_was() {
+#[test]
+fn a_killed_agent_resumes_its_session_where_it_was() {
     let mut env = TestEnv::new().unwrap();
-    let provider = with_gateway(&mut env, Script::default()).await;
+    let provider = with_gateway(&mut env, Script::default());
     let script =
         "write one.txt \"1\"\nrun \"test -e two.txt || { echo 2 > two.txt; kill -9 $PPID; }\"\nwrite three.txt \"3\"";
     let goal = goal(&env, script);
-    let killed = output(agent(&env, &goal, &["--session-id", "s1"])).await;
+    let killed = agent(&env, &goal, &["--session-id", "s1"]).output().unwrap();
     assert_eq!(killed.status.code(), None, "killed by its own command");
     std::fs::remove_file(env.root().join("one.txt")).unwrap();
-    let resumed = output(agent(&env, &goal, &["--resume", "s1"])).await;
+    let resumed = agent(&env, &goal, &["--resume", "s1"]).output().unwrap();
     assert!(resumed.status.success(), "{}", String::from_utf8_lossy(&resumed.stderr));
-    let steps: Vec<usize> = provider.model_requests().await.iter().filter_map(|entry| entry.step).collect();
+    let steps: Vec<usize> = provider.model_requests().iter().filter_map(|entry| entry.step).collect();
     assert_eq!(steps, [1, 2, 2, 3, 4]);
     assert!(!env.root().join("one.txt").exists() && env.root().join("three.txt").exists());
-    let unknown = output(agent(&env, &goal, &["--resume", "s2"])).await;
+    let unknown = agent(&env, &goal, &["--resume", "s2"]).output().unwrap();
     assert_ne!(unknown.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("No conversation found"));
 }
 
-#[tokio::test]
-async fn misbehaviour_can_be_scripted_through_the_model_too() {
+#[test]
+fn misbehaviour_can_be_scripted_through_the_model_too() {
     let mut env = TestEnv::new().unwrap();
-    let provider = with_gateway(&mut env, Script::default()).await;
-    let output = output(agent(&env, &goal(&env, "run \"true\"\ndie 9"), &[])).await;
+    let provider = with_gateway(&mut env, Script::default());
+    let output = agent(&env, &goal(&env, "run \"true\"\ndie 9"), &[]).output().unwrap();
     assert_eq!((output.status.code(), results(&output).len()), (Some(9), 0));
-    assert_eq!(provider.bill().await.total.requests, 2);
+    assert_eq!(provider.bill().total.requests, 2);
 }
 
 #[test]

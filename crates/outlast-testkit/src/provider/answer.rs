@@ -8,7 +8,7 @@ use super::fault::InlineFault;
 use super::resolve::position;
 use super::tools::{call_for, poll_for};
 use crate::digest;
-use crate::script::{Scenario, Turn, UsageOverride};
+use crate::script::{Action, Scenario, Turn, UsageOverride};
 use crate::wire::{Answer, Call, Conversation, Dialect, Item, Usage};
 
 /// An answer and where it comes from.
@@ -81,6 +81,10 @@ pub(super) fn reply(
     let polled = at.running.and_then(|session| poll_for(session, conversation));
     let (text, call) = match (polled, &turn.action) {
         (Some(poll), _) => (String::new(), Some(call(poll))),
+        (None, Some(Action::Edit { path, .. } | Action::Write { path, .. })) if at.unread => {
+            let read = Action::Read { path: path.clone() };
+            (String::new(), Some(call(call_for(&read, conversation)?)))
+        }
         (None, Some(action)) => (turn.say.clone().unwrap_or_default(), Some(call(call_for(action, conversation)?))),
         (None, None) => (turn.say.clone().unwrap_or_else(|| at.scenario.closing_account()), None),
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::digest;
 use crate::script::{Scenario, inline_script};
-use crate::wire::{Conversation, Item};
+use crate::wire::{Call, Conversation, Item};
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +17,8 @@ pub(super) struct Position {
     pub conversation: String,
     /// How many tool calls have been answered since the goal.
     pub answered: usize,
+    /// The last call was refused because its file must be read first.
+    pub unread: bool,
     /// A shell session whose command still runs, as the last tool result says.
     pub running: Option<u64>,
 }
@@ -61,10 +63,12 @@ pub(super) fn position(
             .map_err(|error| error.to_string())?,
     };
     let since = &conversation.items[goal_at.min(conversation.items.len())..];
+    let progress = progress(since);
     Ok(Some(Position {
         scenario,
         conversation: digest(goal.as_bytes()),
-        answered: answered(since),
+        answered: progress.answered,
+        unread: progress.unread,
         running: running(since),
     }))
 }
@@ -86,22 +90,42 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-/// Counts the calls that have a result. Repeated results count once, interrupted calls not at all: they are made again.
-fn answered(items: &[Item]) -> usize {
-    let mut open: Vec<&str> = Vec::new();
-    let mut count = 0;
+/// How far the calls have come.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Progress {
+    answered: usize,
+    unread: bool,
+}
+
+/// Counts the calls that have a result. Repeated results count once; a call that was interrupted, or refused because its
+/// file must be read first, not at all: it is made again, the latter after the reading, which counts for nothing.
+fn progress(items: &[Item]) -> Progress {
+    let mut open: Vec<&Call> = Vec::new();
+    let mut progress = Progress::default();
     for item in items {
         match item {
-            Item::Call(call) if !is_poll(&call.name) => open.push(&call.id),
-            Item::Result { id, text, .. } => {
-                let Some(place) = open.iter().position(|call| *call == id) else { continue };
-                open.remove(place);
-                count += usize::from(!was_interrupted(text));
+            Item::Call(call) if is_poll(&call.name) => {}
+            Item::Call(call) => {
+                if !std::mem::take(&mut progress.unread) {
+                    open.push(call);
+                }
             }
-            _ => {}
+            Item::Result { id, text, .. } => {
+                let Some(place) = open.iter().position(|call| call.id == *id) else { continue };
+                let call = open.remove(place);
+                progress.unread = must_read_first(call, text);
+                progress.answered += usize::from(!was_interrupted(text) && !progress.unread);
+            }
+            Item::User { .. } | Item::Assistant { .. } => {}
         }
     }
-    count
+    progress
+}
+
+/// How claude and qwen refuse to change a file that the session has not seen.
+fn must_read_first(call: &Call, result: &str) -> bool {
+    let changes = ["Edit", "Write", "edit", "replace", "write_file"].contains(&call.name.as_str());
+    changes && result.contains("has not been read")
 }
 
 /// The tool that only waits for a command of an earlier call.
@@ -111,12 +135,14 @@ fn is_poll(tool: &str) -> bool {
 
 /// How codex and opencode mark the call that was running when they were killed.
 fn was_interrupted(result: &str) -> bool {
-    result == "aborted" || result.contains("[Tool execution was interrupted]")
+    matches!(result.trim(), "aborted" | "[Tool execution was interrupted]")
 }
 
 /// The session that codex names when a command outlives its call.
 fn running(items: &[Item]) -> Option<u64> {
     let Some(Item::Result { text, .. }) = items.last() else { return None };
-    let (_, rest) = text.split_once("Process running with session ID ")?;
+    // What follows is the command's own output, which may say anything.
+    let (head, _) = text.split_once("\nOutput:").unwrap_or((text, ""));
+    let (_, rest) = head.split_once("Process running with session ID ")?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }

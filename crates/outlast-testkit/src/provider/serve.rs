@@ -34,7 +34,7 @@ pub struct Running {
 }
 
 impl Provider {
-    /// Starts a provider on the current tokio runtime.
+    /// Starts a provider on the current tokio runtime, which must go on turning while others ask it.
     ///
     /// # Errors
     /// [`crate::Error::Script`] when a scenario does not parse, [`crate::Error::Io`] when the address cannot be bound.

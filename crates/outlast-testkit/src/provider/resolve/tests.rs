@@ -62,6 +62,16 @@ fn doubled_results_count_once_and_interrupted_calls_are_made_again() {
 }
 
 #[test]
+fn a_file_that_must_be_read_first_is_read_and_the_call_made_again() {
+    let refused = [user(GOAL), call("1", "Edit"), result("1", "File x has not been read in this session.")];
+    assert_eq!(place(&refused).0, 0);
+    let read = [&refused[..], &[call("2", "Read"), result("2", "text")]].concat();
+    assert_eq!(place(&read).0, 0, "the reading is no step of the script");
+    let again = [&read[..], &[call("3", "Edit"), result("3", "done")]].concat();
+    assert_eq!(place(&again).0, 1);
+}
+
+#[test]
 fn a_command_that_still_runs_is_waited_for_and_counted_once() {
     let running = "Chunk ID: a\nProcess running with session ID 71\nOutput:";
     let items = [user(GOAL), call("1", "exec_command"), result("1", running)];
