@@ -5,7 +5,7 @@
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd, PathFdError,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use std::path::Path;
 
@@ -37,7 +37,10 @@ pub(crate) fn restrict(rules: &FileRules, connect: Option<&[u16]>) -> Result<()>
     for port in connect.unwrap_or_default() {
         ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(refused)?;
     }
-    ruleset.restrict_self().map_err(refused)?;
+    let status = ruleset.restrict_self().map_err(refused)?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Err(refused("the kernel has Landlock and did not enforce it"));
+    }
     Ok(())
 }
 

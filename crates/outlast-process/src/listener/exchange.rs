@@ -42,12 +42,13 @@ impl Line {
         self: Arc<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<AnswerBody>, Infallible> {
-        let open = OpenExchange::new(Arc::clone(&self.reporter));
         let (head, body) = request.into_parts();
         let body = match Limited::new(body, REQUEST_BODY_MAX).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) => return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, &format!("request body: {error}"))),
         };
+        // Open only now: a program stuck in the middle of sending must not stop its own clock.
+        let open = OpenExchange::new(Arc::clone(&self.reporter));
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let may_speak = head.method == Method::POST && self.hold.speaks_to(path, &body);
         let Some(kept) = self.upstream.keep(head, body, open.id()) else {

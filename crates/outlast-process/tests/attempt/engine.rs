@@ -160,7 +160,7 @@ fn ticks_used(pid: i32) -> u64 {
 }
 
 /// A child of `parent` by the name the kernel has for it.
-fn child_named(parent: u32, name: &str) -> ShimId {
+pub(crate) fn child_named(parent: u32, name: &str) -> ShimId {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned();
     let found = std::fs::read_dir("/proc").unwrap().find_map(|entry| {
         let pid: i32 = entry.unwrap().file_name().to_str()?.parse().ok()?;

@@ -182,6 +182,16 @@ pub(crate) const TESTS: &[Test] = &[
             assert!(exit.ended_at - exit.started_at >= 1500, "{exit:?}");
         });
     }),
+    ("a_half_sent_request_does_not_stop_the_clock", |spawner| {
+        block_on(async {
+            let mut bench = Bench::new("sleep 600");
+            bench.spec.timeouts.idle = Some(Duration::from_millis(300));
+            let mut line = Line::start(spawner, bench, HoldProfile::default()).await;
+            let mut caller = Caller::dial(line.port()).await;
+            caller.say("POST / HTTP/1.1\r\nHost: h\r\ncontent-length: 10\r\n\r\nhalf").await;
+            assert_eq!(line.running.exited().await.reason, ExitReason::IdleTimeout);
+        });
+    }),
     ("the_program_ends_when_its_listener_is_lost", |spawner| {
         block_on(async {
             let mut line = Line::open(spawner, HoldProfile::default()).await;

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use outlast_process::{ContainmentChoice, ExitReason, Spawner, Trace};
 
+use crate::engine::child_named;
 use crate::support::{Bench, Test, block_on};
+use crate::upstream::listener_to;
 
 /// Three spinning processes, each in a session of its own and forked twice, so that no parent or group leads to them.
 const SPINNERS: &str =
@@ -17,15 +19,19 @@ pub(crate) const TESTS: &[Test] = &[
     }),
     ("d07_detached_spinners_end_when_the_shim_is_killed", |spawner| {
         block_on(async {
-            let mut running = Bench::new(SPINNERS).start(spawner).await;
+            let mut bench = Bench::new(SPINNERS);
+            bench.spec.listener = Some(listener_to(&bench.folder().join("gateway")));
+            let mut running = bench.start(spawner).await;
             assert!(running.state.shim.containment.pid_ns, "this host has no pid namespaces for us");
             running.wrote(6).await;
+            let listener = child_named(running.shim.pid.cast_unsigned(), "outlast-listen");
             let spinners = running.traces();
             assert!(spinners.len() >= 4, "{spinners:?}");
             let killed = Instant::now();
             running.shim.kill().unwrap();
             running.shim.wait_gone().await.unwrap();
             // The kernel ends the rest on its own; whoever is still there is waited for, not killed.
+            listener.wait_gone().await.unwrap();
             await_end(&spinners).await;
             assert!(killed.elapsed() < Duration::from_secs(2));
             assert_eq!(running.traces(), []);
