@@ -77,7 +77,7 @@ impl Git {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_ATTR_NOSYSTEM", "1");
-        call.config("core.fsync", "all").config("core.fsyncMethod", "fsync")
+        call.durably()
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Call {
     command: Command,
     config: Vec<(OsString, OsString)>,
     stdin: Option<Vec<u8>>,
-    lock: Option<std::fs::File>,
+    input: Option<std::fs::File>,
     shown: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Call {
             .env("GIT_EDITOR", ":")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let call = Self { command, config: Vec::new(), stdin: None, lock: None, shown: Vec::new() };
+        let call = Self { command, config: Vec::new(), stdin: None, input: None, shown: Vec::new() };
         call.config("core.hooksPath", "/dev/null")
             .config("core.fsmonitor", "false")
             .config("core.filesRefLockTimeout", REF_LOCK_MS)
@@ -120,6 +120,11 @@ impl Call {
     pub(crate) fn config(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.config.push((key.into(), value.into()));
         self
+    }
+
+    /// What git writes in this call is on disk when it ends.
+    pub(crate) fn durably(self) -> Self {
+        self.config("core.fsync", "all").config("core.fsyncMethod", "fsync")
     }
 
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
@@ -143,11 +148,16 @@ impl Call {
         self
     }
 
+    /// A file as git's standard input.
+    pub(crate) fn input(mut self, file: std::fs::File) -> Self {
+        self.input = Some(file);
+        self
+    }
+
     /// Lets git hold a lock of ours as its standard input, which it does not read: should we be killed, whoever wants the
     /// lock next waits for this git to end.
-    pub(crate) fn holding(mut self, lock: &Lock) -> Result<Self> {
-        self.lock = Some(lock.share()?);
-        Ok(self)
+    pub(crate) fn holding(self, lock: &Lock) -> Result<Self> {
+        Ok(self.input(lock.share()?))
     }
 
     /// Runs to the end, whatever the exit status.
@@ -156,9 +166,9 @@ impl Call {
             self.command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
         }
         self.command.env("GIT_CONFIG_COUNT", self.config.len().to_string());
-        self.command.stdin(match (&self.stdin, self.lock.take()) {
+        self.command.stdin(match (&self.stdin, self.input.take()) {
             (Some(_), _) => Stdio::piped(),
-            (None, Some(lock)) => lock.into(),
+            (None, Some(file)) => file.into(),
             (None, None) => Stdio::null(),
         });
         let program = PathBuf::from(self.command.get_program());

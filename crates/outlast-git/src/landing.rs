@@ -12,7 +12,7 @@ use outlast_core::{Oid, RunId, TaskId};
 
 use crate::candidate::{Candidate, run_trailer, task_trailer};
 use crate::lock::Lock;
-use crate::objects::ObjectFolder;
+use crate::objects::{Indexer, ObjectFolder};
 use crate::source::Source;
 use crate::{Error, Result, Store, UserRepo, Worktree, copy, durable, oid};
 
@@ -78,7 +78,8 @@ impl UserRepo {
         let reader = store.reader();
         let (commit, parent) = (oid::parse(&candidate.commit)?, oid::parse(&candidate.parent)?);
         let lock = store.lock()?;
-        let folder = ObjectFolder::new(self.objects_dir());
+        let folder =
+            ObjectFolder::new(self.objects_dir(), Some(Indexer::Checkout(self.git().clone(), self.root().to_owned())));
         let mut batch = folder.batch()?;
         copy::copy_tree(&reader, &mut batch, reader.tree_of(commit)?, Some(reader.tree_of(parent)?))?;
         let mut buf = Vec::new();
@@ -131,8 +132,7 @@ impl UserRepo {
         let answer = self
             .git()
             .in_checkout(self.root())
-            .config("core.fsync", "all")
-            .config("core.fsyncMethod", "fsync")
+            .durably()
             .args(["update-ref", "--create-reflog", "-m"])
             .arg(format!("outlast: land {}", step.task))
             .args([full, step.new.as_str(), &old])
@@ -151,8 +151,7 @@ impl UserRepo {
         let answer = self
             .git()
             .in_checkout(&path)
-            .config("core.fsync", "all")
-            .config("core.fsyncMethod", "fsync")
+            .durably()
             .config("merge.verifySignatures", "false")
             .config("submodule.recurse", "false")
             .env("GIT_REFLOG_ACTION", format!("outlast: land {}", step.task))

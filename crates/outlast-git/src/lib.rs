@@ -20,6 +20,7 @@ mod lock;
 mod merge;
 mod objects;
 mod oid;
+mod pack;
 mod refusal;
 mod result;
 mod scan;

@@ -46,7 +46,7 @@ impl<'a> Scratch<'a> {
         let alternates = folder.path().join("info/alternates");
         std::fs::write(&alternates, store::alternates_text(&[store.objects_dir()]))
             .map_err(Error::io("write", &alternates))?;
-        let objects = ObjectFolder::new(folder.path().to_owned());
+        let objects = ObjectFolder::new(folder.path().to_owned(), None);
         Ok(Self { store, folder, objects })
     }
 

@@ -14,21 +14,33 @@ use gix::ObjectId;
 use gix::objs::{Kind, WriteTo};
 use tempfile::TempPath;
 
+use crate::git::Git;
+use crate::pack::PackWriter;
 use crate::{Error, Result, durable};
 
-/// From how many new objects on one sync of the whole file system is cheaper than one per object.
-#[cfg(target_os = "linux")]
-const SYNC_ALL_FROM: usize = 64;
+/// How many new objects get a file of their own; the rest of a batch goes into one pack, with one sync for all.
+const LOOSE_MAX: usize = 64;
 
 /// The object folder of a repository that we may write.
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectFolder {
     path: PathBuf,
+    indexer: Option<Indexer>,
+}
+
+/// Who indexes a pack for an object folder.
+#[derive(Debug, Clone)]
+pub(crate) enum Indexer {
+    /// Git on a repository of ours.
+    Store(Git, PathBuf),
+    /// Git in a checkout of the user's.
+    Checkout(Git, PathBuf),
 }
 
 impl ObjectFolder {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path }
+    /// The folder at `path`; without an indexer every object gets a file of its own.
+    pub(crate) fn new(path: PathBuf, indexer: Option<Indexer>) -> Self {
+        Self { path, indexer }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -62,7 +74,7 @@ impl ObjectFolder {
 
     /// Starts a batch of writes.
     pub(crate) fn batch(&self) -> Result<Batch<'_>> {
-        Ok(Batch { folder: self, packs: self.packs()?, pending: Vec::new(), known: HashSet::new() })
+        Ok(Batch { folder: self, packs: self.packs()?, pending: Vec::new(), pack: None, known: HashSet::new() })
     }
 }
 
@@ -78,6 +90,7 @@ pub(crate) struct Batch<'a> {
     folder: &'a ObjectFolder,
     packs: Vec<gix::odb::pack::index::File>,
     pending: Vec<Pending>,
+    pack: Option<PackWriter>,
     known: HashSet<ObjectId>,
 }
 
@@ -93,6 +106,26 @@ impl Batch<'_> {
         if self.holds(&id) {
             return Ok(id);
         }
+        if self.pending.len() >= LOOSE_MAX && self.folder.indexer.is_some() {
+            self.put_in_pack(kind, data)?;
+        } else {
+            self.put_loose(id, kind, data)?;
+        }
+        self.known.insert(id);
+        Ok(id)
+    }
+
+    fn put_in_pack(&mut self, kind: Kind, data: &[u8]) -> Result<()> {
+        let mut pack = match self.pack.take() {
+            Some(pack) => pack,
+            None => PackWriter::new(&self.folder.path)?,
+        };
+        pack.add(kind, data)?;
+        self.pack = Some(pack);
+        Ok(())
+    }
+
+    fn put_loose(&mut self, id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
         let path = self.folder.loose(&id);
         let fan_out = path.parent().unwrap_or(&self.folder.path);
         self.make_fan_out(fan_out)?;
@@ -108,9 +141,8 @@ impl Batch<'_> {
             .and_then(|()| out.flush())
             .map_err(Error::io("write", &path))?;
         let (file, temp) = out.into_inner().into_parts();
-        self.known.insert(id);
         self.pending.push(Pending { id, kind, temp, file });
-        Ok(id)
+        Ok(())
     }
 
     /// Adds a tree or commit.
@@ -135,27 +167,41 @@ impl Batch<'_> {
 
     /// Makes every object of this batch visible and durable, commits after all they may name.
     pub(crate) fn finish(self) -> Result<()> {
-        let Self { folder, pending, .. } = self;
-        sync(folder, &pending)?;
-        let (commits, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(|p| p.kind == Kind::Commit);
-        for group in [others, commits] {
-            let mut folders = BTreeSet::new();
-            for Pending { id, temp, .. } in group {
-                let path = folder.loose(&id);
-                temp.persist(&path).map_err(|e| Error::io("write", &path)(e.error))?;
-                folders.extend(path.parent().map(Path::to_owned));
-            }
-            folders.iter().try_for_each(|f| durable::sync_dir(f))?;
+        let Self { folder, pending, pack, .. } = self;
+        for object in &pending {
+            object.file.sync_all().map_err(Error::io("sync", &folder.path))?;
         }
-        Ok(())
+        let (commits, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(|p| p.kind == Kind::Commit);
+        folder.show(others)?;
+        if let (Some(pack), Some(indexer)) = (pack, &folder.indexer) {
+            indexer.index(pack)?;
+        }
+        folder.show(commits)
     }
 }
 
-fn sync(folder: &ObjectFolder, pending: &[Pending]) -> Result<()> {
-    #[cfg(target_os = "linux")]
-    if pending.len() >= SYNC_ALL_FROM {
-        let file = File::open(&folder.path).map_err(Error::io("open", &folder.path))?;
-        return nix::unistd::syncfs(&file).map_err(|e| Error::io("sync", &folder.path)(e.into()));
+impl ObjectFolder {
+    /// Gives synced objects their names, durably.
+    fn show(&self, objects: Vec<Pending>) -> Result<()> {
+        let mut folders = BTreeSet::new();
+        for Pending { id, temp, .. } in objects {
+            let path = self.loose(&id);
+            temp.persist(&path).map_err(|e| Error::io("write", &path)(e.error))?;
+            folders.extend(path.parent().map(Path::to_owned));
+        }
+        folders.iter().try_for_each(|f| durable::sync_dir(f))
     }
-    pending.iter().try_for_each(|p| p.file.sync_all().map_err(Error::io("sync", &folder.path)))
+}
+
+impl Indexer {
+    /// Has git check the pack, index it and store both durably.
+    fn index(&self, pack: PackWriter) -> Result<()> {
+        let (_temp, input) = pack.end()?;
+        let call = match self {
+            Self::Store(git, git_dir) => git.in_store(git_dir),
+            Self::Checkout(git, checkout) => git.in_checkout(checkout).durably(),
+        };
+        call.args(["index-pack", "--stdin"]).input(input).ok()?;
+        Ok(())
+    }
 }

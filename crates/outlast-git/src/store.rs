@@ -12,7 +12,7 @@ use outlast_core::{AttemptId, Oid, RunId, TaskId};
 
 use crate::git::{Call, Git};
 use crate::lock::Lock;
-use crate::objects::ObjectFolder;
+use crate::objects::{Indexer, ObjectFolder};
 use crate::source::Reader;
 use crate::{Error, Result, UserRepo, durable, oid};
 
@@ -51,7 +51,7 @@ impl Store {
         if durable::read(&path.join("info/attributes"))?.unwrap_or_default() != attributes {
             durable::write(&path.join("info/attributes"), &attributes, 0o644)?;
         }
-        let objects = ObjectFolder::new(path.join("objects"));
+        let objects = ObjectFolder::new(path.join("objects"), Some(Indexer::Store(user.git().clone(), path.clone())));
         let options = gix::odb::store::init::Options::default();
         let odb =
             gix::odb::Store::at_opts(path.join("objects"), gix::hash::Kind::Sha1, &mut std::iter::empty(), options)
