@@ -4,10 +4,11 @@
 //! Needs `OUTLAST_REAL_AGENTS`, a folder with `claude`, `codex`, `gemini`, `opencode` and `qwen`; says so and does
 //! nothing without it.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as loudly as the test")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a helper of a test may fail as loudly as the test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use outlast_testkit::fixture::{Repo, TestEnv};
 use outlast_testkit::provider::{LogEntry, Provider, Running, Script};
@@ -68,7 +69,7 @@ impl Bench {
     /// Runs the CLI and checks everything that is the same for all; its events and the main requests.
     async fn run(&self, mut command: Command) -> (Vec<Value>, Vec<LogEntry>) {
         let run = move || command.stdin(Stdio::null()).output().unwrap();
-        let output: Output = tokio::task::spawn_blocking(run).await.unwrap();
+        let output: Output = in_time(tokio::task::spawn_blocking(run)).await;
         let told = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{}: {told}", output.status);
         let read = |path: &str| {
@@ -85,6 +86,11 @@ impl Bench {
         assert!(requests.iter().all(|entry| entry.key == "sk-test" && entry.path.starts_with("/t/task-1/")));
         (events(&output.stdout), main)
     }
+}
+
+/// Waits for a process; one that hangs fails the test, and the end of the test's environment kills it.
+async fn in_time<T>(task: tokio::task::JoinHandle<T>) -> T {
+    tokio::time::timeout(Duration::from_secs(300), task).await.expect("the CLI ends within five minutes").unwrap()
 }
 
 fn events(stdout: &[u8]) -> Vec<Value> {
@@ -265,11 +271,11 @@ async fn claude_goes_on_after_a_kill_in_the_middle_of_a_tool() {
     };
     let mut first = with(&["-p", &goal, "--session-id", session]).spawn().unwrap();
     let pipe_read = pipe.clone();
-    tokio::task::spawn_blocking(move || std::fs::read(pipe_read).unwrap()).await.unwrap();
+    in_time(tokio::task::spawn_blocking(move || std::fs::read(pipe_read).unwrap())).await;
     first.kill().unwrap();
     first.wait().unwrap();
     let mut second = with(&["-p", "Continue.", "--resume", session]);
-    let output = tokio::task::spawn_blocking(move || second.output().unwrap()).await.unwrap();
+    let output = in_time(tokio::task::spawn_blocking(move || second.output().unwrap())).await;
     let events = events(&output.stdout);
     assert_eq!(of_type(&events, "result")["result"], "finished");
     assert_eq!(std::fs::read_to_string(bench.repo.dir().join("second.txt")).unwrap(), "again\n");

@@ -37,7 +37,7 @@ pub(super) struct Responder {
 pub(super) async fn respond(responder: Arc<Responder>, request: Request<Incoming>) -> io::Result<Response<Body>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let route = route(&parts.method, parts.uri.path(), &parts.headers);
+    let route = route(&parts.method, &parts.uri, &parts.headers);
     let entry = entry(&parts, &body);
     let accepted = responder.keys.as_ref().is_none_or(|keys| keys.contains(&entry.key));
     let keeper = &responder.keeper;
@@ -210,7 +210,9 @@ fn model_list(dialect: Dialect, models: &[String]) -> Value {
                 models.iter().map(|id| json!({"type": "model", "id": id, "display_name": id})).collect();
             json!({"data": list, "has_more": false, "first_id": models.first(), "last_id": models.last()})
         }
-        Dialect::Responses | Dialect::Chat => {
+        // Codex asks for its own catalogue; an empty one leaves it with the one it carries.
+        Dialect::Responses => json!({"models": []}),
+        Dialect::Chat => {
             let list: Vec<Value> =
                 models.iter().map(|id| json!({"id": id, "object": "model", "owned_by": "scripted"})).collect();
             json!({"object": "list", "data": list})

@@ -1,6 +1,6 @@
 //! Which request this is, from method and path. Any prefix is allowed, as gateways put tasks into the path.
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Uri};
 
 use crate::wire::Dialect;
 
@@ -23,8 +23,9 @@ pub(super) enum Route {
     Unknown,
 }
 
-/// Reads method and path (without query).
-pub(super) fn route(method: &Method, path: &str, headers: &HeaderMap) -> Route {
+/// Reads method and URL.
+pub(super) fn route(method: &Method, uri: &Uri, headers: &HeaderMap) -> Route {
+    let path = uri.path();
     if method == Method::HEAD {
         return Route::Reachable;
     }
@@ -35,6 +36,9 @@ pub(super) fn route(method: &Method, path: &str, headers: &HeaderMap) -> Route {
             _ if path.ends_with("/v1beta/models") => Route::Models(Dialect::Gemini),
             _ if path.ends_with("/models") && headers.contains_key("anthropic-version") => {
                 Route::Models(Dialect::Anthropic)
+            }
+            _ if path.ends_with("/models") && uri.query().is_some_and(|query| query.contains("client_version=")) => {
+                Route::Models(Dialect::Responses)
             }
             _ if path.ends_with("/models") => Route::Models(Dialect::Chat),
             _ => Route::Unknown,

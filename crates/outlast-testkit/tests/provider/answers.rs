@@ -84,10 +84,11 @@ async fn checks_lists_and_counts_are_served_beside_the_answers() {
         "model"
     );
     assert_eq!(ask(Method::GET, "/v1beta/models", &[]).await.json()["models"][0]["name"], "models/m1");
+    assert_eq!(ask(Method::GET, "/v1/models?client_version=1", &[]).await.json(), json!({"models": []}));
     assert_eq!(ask(Method::POST, "/v1/messages/count_tokens", &[]).await.json()["input_tokens"], 4);
     assert_eq!(ask(Method::POST, "/v1/elsewhere", &[]).await.status, 404);
     assert_eq!(provider.model_requests().await.len(), 0);
-    assert_eq!(provider.log().await.len(), 6);
+    assert_eq!(provider.log().await.len(), 7);
 }
 
 #[tokio::test]
