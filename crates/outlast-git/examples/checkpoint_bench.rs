@@ -4,8 +4,9 @@
 //! save three changed files and a new one, on disk when they return; git gets a private index that knows the tree.
 #![expect(clippy::unwrap_used, reason = "a measurement stops at the first surprise")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use outlast_core::{AttemptId, RunId, TaskId, Timestamp};
@@ -78,7 +79,9 @@ fn median(times: &mut [Duration]) -> Duration {
 }
 
 fn git(dir: &Path, index: Option<&Path>, args: &[&str]) -> String {
-    let mut command = Command::new(Git::locate().unwrap().program());
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| Git::locate().unwrap().program().to_owned());
+    let mut command = Command::new(program);
     command.current_dir(dir).args(["-c", "core.fsync=loose-object,reference", "-c", "gc.auto=0"]).args(args);
     if let Some(index) = index {
         command.env("GIT_INDEX_FILE", index);

@@ -83,7 +83,11 @@ impl UserRepo {
         }
         let mut batch = store.objects().batch()?;
         copy::copy_tree(&reader, &mut batch, tree, Some(ours))?;
-        let message = format!("{}\n\n{}", spec.message.trim(), trailers(spec));
+        let message = match spec.message.trim() {
+            "" => one_line(spec.task.as_str()),
+            message => message.to_owned(),
+        };
+        let message = format!("{message}\n\n{}", trailers(spec));
         let commit = put_commit(&mut batch, tree, vec![tip], &spec.author, spec.at, &message)?;
         batch.finish()?;
         Ok(CandidateOutcome::Ready(Candidate {

@@ -65,6 +65,14 @@ pub enum Error {
         /// The object folder it was expected to borrow from.
         expected: PathBuf,
     },
+    /// A workspace would lie inside the user's repository, where tools and `git add` find it.
+    #[error("the workspace `{}` would lie inside the repository `{}`", path.display(), root.display())]
+    InsideRepository {
+        /// The place of the workspace.
+        path: PathBuf,
+        /// The root of the user's checkout.
+        root: PathBuf,
+    },
     /// Something that outlast did not make is at the place of a workspace.
     #[error("`{}` exists and is no workspace of this task; move it away", .0.display())]
     Occupied(PathBuf),
@@ -103,6 +111,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Tells whether the disk is full: the run pauses, and nothing has half happened.
+    pub fn is_disk_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            // strerror(3) in the C locale, which every git of ours runs in.
+            Self::Git { stderr, .. } => {
+                stderr.contains("No space left on device") || stderr.contains("Disk quota exceeded")
+            }
+            _ => false,
+        }
+    }
+
     /// Wraps a failed file operation: `what` is the verb.
     pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

@@ -25,6 +25,14 @@ pub struct Store {
     odb: Arc<gix::odb::Store>,
 }
 
+/// From how many packs or loose objects on the store is packed anew when a run begins.
+const PACKS_MAX: usize = 50;
+const LOOSE_MAX: usize = 20_000;
+
+/// How many packs a reader can know of: the store's own, those that runs add meanwhile, and the user's.
+const PACK_SLOTS: gix::odb::store::init::Slots =
+    gix::odb::store::init::Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 4096 };
+
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n\
                       [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
 
@@ -52,7 +60,7 @@ impl Store {
             durable::write(&path.join("info/attributes"), &attributes, 0o644)?;
         }
         let objects = ObjectFolder::new(path.join("objects"), Some(Indexer::Store(user.git().clone(), path.clone())));
-        let options = gix::odb::store::init::Options::default();
+        let options = gix::odb::store::init::Options { slots: PACK_SLOTS, ..Default::default() };
         let odb =
             gix::odb::Store::at_opts(path.join("objects"), gix::hash::Kind::Sha1, &mut std::iter::empty(), options)
                 .map_err(Error::io("open", &path))?;
@@ -95,13 +103,20 @@ impl Store {
         Ok(text.lines().filter_map(|l| l.split_once(' ')).map(|(id, name)| (name.to_owned(), Oid::new(id))).collect())
     }
 
-    /// Packs what is loose into one file; nothing is dropped, reachable or not.
+    /// Packs the store into one file when it has become scattered; nothing is dropped, reachable or not.
     ///
     /// # Errors
-    /// Git fails.
-    pub fn repack(&self) -> Result<()> {
+    /// Git fails, or the store cannot be read.
+    pub fn tidy(&self) -> Result<()> {
         let _lock = self.lock()?;
-        self.call().args(["repack", "-a", "-d", "-l", "-q", "--keep-unreachable", "--no-write-bitmap-index"]).ok()?;
+        let count = |folder: &str, ending: &str| {
+            let names = std::fs::read_dir(self.objects.path().join(folder)).into_iter().flatten().flatten();
+            names.filter(|entry| entry.file_name().as_encoded_bytes().ends_with(ending.as_bytes())).count()
+        };
+        // Ids are spread evenly, so that one of the 256 folders tells about all.
+        if count("pack", ".pack") > PACKS_MAX || count("17", "") * 256 > LOOSE_MAX {
+            self.call().args(["repack", "-a", "-d", "-l", "-q", "--keep-unreachable"]).ok()?;
+        }
         Ok(())
     }
 

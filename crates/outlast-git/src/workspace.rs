@@ -30,7 +30,7 @@ pub struct Spec {
     pub run: RunId,
     /// The task; its slug names the agent's branch.
     pub task: TaskId,
-    /// Where: outside the user's repository, stable for the task's whole life.
+    /// Where: an absolute path outside the user's repository, stable for the task's whole life.
     pub path: PathBuf,
     /// The commit the task starts from: the run's base, or what [`Store::compose`] made.
     pub base: Oid,

@@ -41,13 +41,14 @@ impl UserRepo {
         }
         let id = oid::parse(base)?;
         self.check_base(store, id)?;
+        store.tidy()?;
         let _lock = store.lock()?;
         if store.tips(run)?.is_none() {
             let tips = self.tips()?;
             self.pin(store, run, id, &tips)?;
             store.keep_tips(run, &packed_refs(&tips))?;
         }
-        self.set_pin(run, "base", id)
+        self.set_pin(run, &id.to_string(), id)
     }
 
     /// Lets go of everything pinned for a run; its workspaces must be gone.

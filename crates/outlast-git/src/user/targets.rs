@@ -28,7 +28,7 @@ impl Target {
 pub struct Worktree {
     /// The root of the checkout.
     pub path: PathBuf,
-    /// The operation that holds the branch there while HEAD is elsewhere, such as `rebase`.
+    /// Why git cannot move the branch there, such as a `rebase` of it while HEAD is elsewhere.
     pub busy: Option<&'static str>,
 }
 
@@ -83,7 +83,8 @@ impl UserRepo {
             let fields: Vec<&[u8]> = fields.collect();
             let has = |line: &str| fields.contains(&line.as_bytes());
             if has(&format!("branch {full}")) {
-                holders.push(Worktree { path, busy: None });
+                let busy = (!path.is_dir()).then_some("worktree whose folder is gone");
+                holders.push(Worktree { path, busy });
             } else if let Some(busy) = self.busy_with(&path, &full)? {
                 holders.push(Worktree { path, busy: Some(busy) });
             }

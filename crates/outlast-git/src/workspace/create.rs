@@ -21,9 +21,13 @@ impl Workspace {
     /// everything in it is saved elsewhere.
     ///
     /// # Errors
-    /// [`Error::Occupied`] when something that is not ours stands at the path; [`Error::Unpinned`] when a workspace
+    /// [`Error::InsideRepository`]; [`Error::Occupied`] when something that is not ours stands at the path; [`Error::Unpinned`] when a workspace
     /// from another base holds unsaved work; [`Error::Git`] when the tree cannot be filled.
     pub fn create(user: &UserRepo, store: &Store, spec: &Spec) -> Result<Self> {
+        let real = spec.path.ancestors().find_map(|above| above.canonicalize().ok());
+        if real.is_some_and(|real| real.starts_with(user.root())) {
+            return Err(Error::InsideRepository { path: spec.path.clone(), root: user.root().to_owned() });
+        }
         let admin = admin_folder(store, &spec.run, &spec.task);
         let lock = Lock::acquire(&admin.with_extension("lock"))?;
         if let Some(meta) = load_meta(&admin)? {

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use outlast_core::{AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
 use outlast_git::{
@@ -13,8 +14,9 @@ use outlast_git::{
 };
 
 /// The git program under test.
-pub(crate) fn program() -> PathBuf {
-    Git::locate().unwrap().program().to_owned()
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| Git::locate().unwrap().program().to_owned())
 }
 
 fn start(dir: &Path, args: &[&str]) -> Output {

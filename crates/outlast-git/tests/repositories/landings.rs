@@ -163,6 +163,18 @@ fn a_target_checked_out_in_a_second_worktree_is_moved_there() {
 }
 
 #[test]
+fn a_target_of_a_worktree_whose_folder_is_gone_is_left_alone() {
+    let world = World::new();
+    let second = world.dir.path().join("second");
+    git(&world.repo, &["worktree", "add", "-q", "-b", "release", second.to_str().unwrap()]);
+    let step = step(&world, "release");
+    std::fs::remove_dir_all(&second).unwrap();
+    assert!(matches!(go(&world, &step), MoveOutcome::CheckedOut { why, .. } if why.contains("gone")));
+    git(&world.repo, &["worktree", "prune"]);
+    assert_eq!(go(&world, &step), MoveOutcome::Moved);
+}
+
+#[test]
 fn a_target_in_the_middle_of_a_rebase_is_left_alone() {
     let world = World::with(|repo| {
         git(repo, &["checkout", "-qb", "topic"]);

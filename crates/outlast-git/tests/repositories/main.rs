@@ -13,3 +13,13 @@ mod pruning;
 mod refusals;
 mod scopes;
 mod workspaces;
+
+#[test]
+fn everything_may_be_used_from_any_thread() {
+    fn shared<T: Send + Sync>() {}
+    shared::<outlast_git::UserRepo>();
+    shared::<outlast_git::Store>();
+    shared::<outlast_git::Workspace>();
+    shared::<outlast_git::Integration>();
+    shared::<outlast_git::Error>();
+}

@@ -102,6 +102,21 @@ fn e09_a_place_that_is_taken_fails_loudly_and_is_left_alone() {
 }
 
 #[test]
+fn e27_no_workspace_lies_inside_the_repository() {
+    let world = World::new();
+    let before = world.snapshot();
+    let door = world.dir.path().join("door");
+    std::os::unix::fs::symlink(&world.repo, &door).unwrap();
+    for place in [&world.repo, &door] {
+        let mut spec = world.spec("t");
+        spec.path = place.join("new/t");
+        let error = Workspace::create(&world.user, &world.store, &spec).unwrap_err();
+        assert!(matches!(error, Error::InsideRepository { .. }), "{error}");
+    }
+    assert_eq!(before, world.snapshot());
+}
+
+#[test]
 fn e11_a_left_over_from_another_base_is_reclaimed_only_when_all_of_it_is_saved() {
     let world = World::new();
     let workspace = world.workspace("t");
