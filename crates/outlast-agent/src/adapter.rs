@@ -10,6 +10,8 @@ use crate::{claude, codex, command, gemini, opencode, qwen};
 /// What a kind of agent can do, as its documentation table shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
+    /// The version whose behaviour was observed.
+    pub observed: &'static str,
     /// The wire formats it speaks.
     pub dialects: &'static [Dialect],
     /// Whether an earlier session can go on.

@@ -69,6 +69,7 @@ impl Adapter for ClaudeCode {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            observed: "2.1.197",
             dialects: &[Dialect::Messages],
             resume: true,
             session_id_fixed: true,

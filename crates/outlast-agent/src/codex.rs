@@ -45,6 +45,7 @@ impl Adapter for Codex {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            observed: "0.171.0",
             dialects: &[Dialect::Responses],
             resume: true,
             session_id_fixed: false,
@@ -115,7 +116,10 @@ fn argv(brief: &Brief, inherited: &[&str]) -> Result<Vec<String>, Error> {
             &format!("chatgpt_base_url={url}"),
         ]),
     }
-    option(&["-c", &format!("projects={{{}={{trust_level=\"untrusted\"}}}}", json!(workspace))]);
+    // In a project marked as untrusted not even instructions and skills are read; unmarked, its settings are not.
+    if !brief.inherit.iter().any(|part| matches!(part, Inherit::Memory | Inherit::Skills)) {
+        option(&["-c", &format!("projects={{{}={{trust_level=\"untrusted\"}}}}", json!(workspace))]);
+    }
     if let Session::Resume { id } = &brief.session {
         option(&["resume", id]);
     }

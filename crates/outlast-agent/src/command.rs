@@ -27,6 +27,7 @@ impl Adapter for Command {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            observed: "any",
             dialects: &[Dialect::Messages, Dialect::Responses, Dialect::Chat, Dialect::Gemini],
             resume: true,
             session_id_fixed: false,

@@ -57,11 +57,15 @@ pub(crate) fn on_path(name: &str, path: &str) -> Option<PathBuf> {
     entry_on_path(name, path).and_then(|entry| entry.canonicalize().ok())
 }
 
-/// The folder a program's files lie in: the outermost `node_modules` around it, else the folder it is in.
+/// What of the file system a program is made of: the outermost `node_modules` around it, the Python environment it
+/// is in, else the file alone.
+///
+/// Never simply the folder it is in: that may be a person's home, and this is what an agent gets to read.
 pub(crate) fn install_root(program: &Path) -> PathBuf {
     let modules =
         program.ancestors().filter(|folder| folder.file_name().is_some_and(|name| name == "node_modules")).last();
-    modules.or_else(|| program.parent()).unwrap_or(program).to_owned()
+    let environment = program.ancestors().nth(2).filter(|folder| folder.join("pyvenv.cfg").is_file());
+    modules.or(environment).unwrap_or(program).to_owned()
 }
 
 /// The first executable file of this name on a `PATH`, as it stands there.
@@ -147,6 +151,8 @@ mod tests {
         let programs: Vec<_> = found.iter().map(|found| (found.kind, found.program.clone())).collect();
         assert_eq!(programs, [(Kind::ClaudeCode, claude.clone()), (Kind::Codex, binary)]);
         assert_eq!(install_root(&claude), modules);
-        assert_eq!(install_root(Path::new("/usr/local/bin/claude")), Path::new("/usr/local/bin"));
+        assert_eq!(install_root(&bin.join("tool")), bin.join("tool"));
+        fs::write(root.join("pyvenv.cfg"), "").unwrap();
+        assert_eq!(install_root(&bin.join("tool")), root);
     }
 }

@@ -24,6 +24,7 @@ impl Adapter for Gemini {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            observed: "0.61.0",
             dialects: &[Dialect::Gemini],
             resume: true,
             session_id_fixed: true,

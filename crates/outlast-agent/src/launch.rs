@@ -96,7 +96,7 @@ pub(crate) fn base_env(brief: &Brief) -> Result<BTreeMap<String, String>, Error>
 }
 
 /// Prefixes of variables that only outlast sets: its own, and those by which a CLI finds provider, login or settings.
-const RESERVED_PREFIXES: [&str; 19] = [
+const RESERVED_PREFIXES: [&str; 15] = [
     "OUTLAST_",
     "ANTHROPIC_",
     "CLAUDE_",
@@ -107,19 +107,26 @@ const RESERVED_PREFIXES: [&str; 19] = [
     "GOOGLE_",
     "QWEN_",
     "DASHSCOPE_",
-    "API_",
-    "AWS_",
-    "AZURE_",
-    "VERTEX_",
     "CODE_ASSIST_",
-    "NODE_",
+    "NODE_TLS_",
     "BUN_",
     "LD_",
     "DYLD_",
 ];
 
 /// Whole names that only outlast sets.
-const RESERVED_NAMES: [&str; 5] = ["PATH", "HOME", "TMPDIR", "TERM", "LANG"];
+const RESERVED_NAMES: [&str; 10] = [
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "TERM",
+    "LANG",
+    "API_TIMEOUT_MS",
+    "API_FORCE_IDLE_TIMEOUT",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "NODE_OPTIONS",
+    "NODE_EXTRA_CA_CERTS",
+];
 
 fn refuse_reserved(name: &str) -> Result<(), Error> {
     let upper = name.to_ascii_uppercase();
@@ -140,7 +147,7 @@ pub(crate) fn refuse_own(name: &str) -> Result<(), Error> {
     if own { Err(Error::VariableReserved { name: name.to_owned() }) } else { Ok(()) }
 }
 
-/// The folders a CLI's program needs to be read and executed from, `node` included where it is a script.
+/// What of the file system a CLI's program is made of, `node` included where it is a script.
 pub(crate) fn execute_paths(brief: &Brief, needs_node: bool) -> Vec<PathBuf> {
     let mut paths = vec![discover::install_root(&brief.program)];
     if needs_node

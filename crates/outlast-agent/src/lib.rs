@@ -8,10 +8,12 @@
 mod account;
 mod adapter;
 mod brief;
+pub mod bypass;
 mod claude;
 mod codex;
 mod command;
 pub mod discover;
+pub mod docs;
 mod error;
 mod event;
 mod gemini;

@@ -42,6 +42,7 @@ impl Adapter for OpenCode {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            observed: "1.18.33",
             dialects: &[Dialect::Chat],
             resume: true,
             session_id_fixed: false,

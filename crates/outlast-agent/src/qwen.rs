@@ -25,6 +25,7 @@ impl Adapter for Qwen {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            observed: "0.15.10",
             dialects: &[Dialect::Chat],
             resume: true,
             session_id_fixed: true,

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::fs;
 
 use lab::{KEY, Lab, Ran, holds};
-use outlast_agent::{Event, ExitStatus, KeyShape, Kind, Launch, Session, Verdict, adapter, prompt};
+use outlast_agent::{Event, ExitStatus, Inherit, KeyShape, Kind, Launch, Session, Verdict, adapter, prompt};
 use outlast_core::Class;
 use outlast_core::plan::Task;
 
@@ -77,6 +77,25 @@ async fn without_protection(kind: Kind, unprotect: fn(&mut Launch)) {
     assert!(heard.is_some());
 }
 
+/// What a plan names does reach the agent, from a repository whose other settings still change nothing.
+async fn inherits(kind: Kind, parts: &[&str], heard: &[&str]) {
+    let Some(lab) = Lab::new(kind).await else { return };
+    lab.turn_hostile();
+    let mut brief = lab.brief(&prompt::prompt(&task(WORK)));
+    brief.inherit = parts.iter().map(|part| Inherit::parse(part).unwrap()).collect();
+    let ran = tokio::task::block_in_place(|| lab.run(&brief));
+
+    finished(&ran);
+    let bodies = lab.bodies().await;
+    assert!(bodies.iter().any(|body| body.contains("EVIL-MEMORY")), "its memory is there");
+    assert!(bodies.iter().any(|body| body.contains("EVIL-SKILL")), "its skills are there");
+    let mut reached: Vec<String> = lab.evil.heard();
+    reached.sort();
+    reached.dedup();
+    assert_eq!(reached, heard, "{}", ran.told);
+    assert!(lab.provider.model_requests().await.iter().all(|entry| entry.key == KEY));
+}
+
 /// Killed in the middle of a tool, then resumed: the verdicts, and a conversation that goes on.
 async fn killed_and_resumed(kind: Kind) {
     let Some(lab) = Lab::new(kind).await else { return };
@@ -132,6 +151,12 @@ mod claude {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn inherits_what_the_plan_names_and_nothing_else() {
+        let heard = ["GET /mcp HTTP/1.1", "GET /pre HTTP/1.1", "GET /start HTTP/1.1", "GET /stop HTTP/1.1"];
+        inherits(Kind::ClaudeCode, &["memory", "skills", "hooks", "mcp:evil"], &heard).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn works_in_a_hostile_repository_that_bypasses_nothing() {
         works_in_a_hostile_repository(Kind::ClaudeCode, KeyShape::ApiKey).await;
     }
@@ -180,6 +205,11 @@ mod codex {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn inherits_what_the_plan_names_and_nothing_else() {
+        inherits(Kind::Codex, &["memory", "skills"], &[]).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn works_in_a_hostile_repository_that_bypasses_nothing() {
         works_in_a_hostile_repository(Kind::Codex, KeyShape::ApiKey).await;
     }
@@ -219,6 +249,11 @@ mod opencode {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn inherits_what_the_plan_names_and_nothing_else() {
+        inherits(Kind::OpenCode, &["memory", "skills", "mcp:evil"], &["GET /mcp HTTP/1.1"]).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn works_in_a_hostile_repository_that_bypasses_nothing() {
         works_in_a_hostile_repository(Kind::OpenCode, KeyShape::ApiKey).await;
     }
@@ -251,6 +286,11 @@ mod gemini {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn inherits_what_the_plan_names_and_nothing_else() {
+        inherits(Kind::Gemini, &["memory", "skills", "mcp:evil"], &["GET /mcp HTTP/1.1"]).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn works_in_a_hostile_repository_that_bypasses_nothing() {
         works_in_a_hostile_repository(Kind::Gemini, KeyShape::ApiKey).await;
     }
@@ -274,6 +314,11 @@ mod gemini {
 
 mod qwen {
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn inherits_what_the_plan_names_and_nothing_else() {
+        inherits(Kind::Qwen, &["memory", "skills", "mcp:evil"], &["GET /mcp HTTP/1.1"]).await;
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn works_in_a_hostile_repository_that_bypasses_nothing() {

@@ -60,6 +60,7 @@ impl Parse for Codex {
             Some("error") => {
                 let text = shorten(str_of(&line, "/message").unwrap_or_default());
                 if text.starts_with("Reconnecting") {
+                    self.answered = false;
                     events.push(Event::Retry { status: None, text });
                 } else {
                     events.push(Event::Complaint(text));

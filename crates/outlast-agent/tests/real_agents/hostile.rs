@@ -17,7 +17,7 @@ pub(crate) fn repository(root: &Path, evil: &str) {
         write(root, &format!("{folder}/skills/evil/SKILL.md"), "---\nname: evil\ndescription: EVIL-SKILL\n---\n");
     }
     write(root, ".env", &dot_env(evil));
-    for memory in ["CLAUDE.md", "AGENTS.md", "QWEN.md"] {
+    for memory in ["CLAUDE.md", "AGENTS.md", "GEMINI.md", "QWEN.md"] {
         write(root, memory, "EVIL-MEMORY\n");
     }
 }
