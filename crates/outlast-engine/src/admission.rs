@@ -215,6 +215,10 @@ const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
 /// The longest: an overload is over within minutes, and each probe is one request.
 const BACK_OFF_MAX: Duration = Duration::from_secs(60);
 
+/// A limit that ends sooner than this is one per minute: a window (5 hours, a week) that is about to end is no different
+/// to whoever waits.
+const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
+
 impl EngineAdmission {
     pub(crate) const fn new(engine: LoopHandle) -> Self {
         Self { engine, strikes: Mutex::new(BTreeMap::new()), salt: AtomicU64::new(0) }
@@ -268,14 +272,19 @@ impl Admission for EngineAdmission {
 
     fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Ruling> {
         Box::pin(async move {
+            // Waiting helps neither: a person has to pay or to log in.
+            if matches!(refusal.kind, RefusalKind::Billing | RefusalKind::Auth) {
+                return Ruling::Pass;
+            }
+            let until = refusal.retry_at.unwrap_or_else(|| now().plus(self.back_off(&refusal.account)));
             let class = match refusal.kind {
+                RefusalKind::Limit if until.since(now()) <= MINUTE_LIMIT_MAX => Class::MinuteLimit,
                 RefusalKind::Limit => Class::WindowQuota,
                 RefusalKind::Overload | RefusalKind::Server => Class::Overload,
                 RefusalKind::Network => Class::Network,
-                // Waiting helps neither: a person has to pay or to log in.
-                RefusalKind::Billing | RefusalKind::Auth => return Ruling::Pass,
+                RefusalKind::Billing => Class::Billing,
+                RefusalKind::Auth => Class::Auth,
             };
-            let until = refusal.retry_at.unwrap_or_else(|| now().plus(self.back_off(&refusal.account)));
             let close = Command::CloseAccount { account: refusal.account, class, until };
             match self.engine.tell(close).await {
                 Ok(()) => Ruling::Again,

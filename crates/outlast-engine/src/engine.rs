@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use outlast_core::Core;
 use outlast_core::driver::Driver;
 use outlast_gateway::{Dialect, Gateway, Upstream};
 use outlast_git::UserRepo;
@@ -39,6 +38,8 @@ pub struct Setup {
     pub spawner: Spawner,
     /// Who may be billed, in the user's order of preference.
     pub accounts: Vec<Account>,
+    /// Whether tasks are started: a command that only lands or parks something leaves that to the next `run` or `resume`.
+    pub starts: bool,
     /// For a gateway alone: where it listens, and the key that its clients show.
     pub clients: Option<(SocketAddr, String)>,
 }
@@ -71,7 +72,7 @@ impl Engine {
     /// # Errors
     /// [`Error::EngineRunning`]; where the journal is damaged or cannot be written; where a socket cannot be bound.
     pub async fn open(setup: Setup) -> Result<Self, Error> {
-        let Setup { home, repository, spawner, accounts, clients } = setup;
+        let Setup { home, repository, spawner, accounts, starts, clients } = setup;
         let place = repository.as_ref().map_or_else(|| home.root().join("gateway"), |r| r.common_dir().to_owned());
         let mut lock = home.lock(&place)?;
         let home = home.repository(&place);
@@ -108,7 +109,12 @@ impl Engine {
 
         let leave = leaving.clone();
         let gateway = tokio::spawn(gateway.serve(async move { leave.cancelled().await }));
-        let the_loop = start_loop(core, journal, context.clone(), asks, handle.clone(), receiver)?;
+        let store = JournalStore::new(journal, handle.records());
+        let driver = Driver::new(core, store, EngineEffects::new(context.clone(), Handle::current()));
+        let driver = if starts { driver } else { driver.without_starts() };
+        let the_loop =
+            std::thread::Builder::new().name("state-loop".to_owned()).spawn(move || run(driver, asks, &receiver));
+        let the_loop = the_loop.map_err(|e| Error::Internal(format!("no thread for the loop: {e}")))?;
         Ok(Self { handle, context, home, gateway_addr, leaving, gateway, the_loop, _lock: lock })
     }
 
@@ -156,6 +162,14 @@ impl Engine {
     }
 }
 
+/// A new key for the clients of a gateway alone.
+///
+/// # Errors
+/// Where the system has no random bytes.
+pub fn client_key() -> Result<String, Error> {
+    Ok(format!("sk-outlast-{}", api::token()?))
+}
+
 fn info(account: &Account) -> AccountInfo {
     const DIALECTS: [Dialect; 4] = [Dialect::Anthropic, Dialect::Responses, Dialect::Chat, Dialect::Gemini];
     let provider = account.upstream.provider();
@@ -180,22 +194,4 @@ async fn bind(
         None => builder.bind_unix(home.gateway_socket()),
     };
     Ok(builder.build().await?)
-}
-
-fn start_loop(
-    core: Core,
-    journal: Journal,
-    context: Option<Arc<Context>>,
-    asks: Asks,
-    handle: LoopHandle,
-    receiver: std::sync::mpsc::Receiver<crate::state_loop::Message>,
-) -> Result<JoinHandle<Result<(), Error>>, Error> {
-    let runtime = Handle::current();
-    let store = JournalStore::new(journal, handle.records());
-    let effects = EngineEffects::new(context, runtime);
-    let driver = Driver::new(core, store, effects);
-    std::thread::Builder::new()
-        .name("state-loop".to_owned())
-        .spawn(move || run(driver, asks, &receiver))
-        .map_err(|e| Error::Internal(format!("no thread for the loop: {e}")))
 }

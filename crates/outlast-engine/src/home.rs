@@ -202,7 +202,12 @@ impl RepoHome {
 
     /// The CLI's own home for a task: its config and its sessions.
     pub fn agent_home(&self, run: &RunId, task: &TaskId, agent: &str) -> PathBuf {
-        self.root.join("homes").join(run.as_str()).join(task.slug()).join(TaskId::new(agent).slug())
+        self.task_home(run, task).join(TaskId::new(agent).slug())
+    }
+
+    /// The homes of every agent that worked on a task.
+    pub fn task_home(&self, run: &RunId, task: &TaskId) -> PathBuf {
+        self.root.join("homes").join(run.as_str()).join(task.slug())
     }
 
     /// The home of verify and setup commands: no agent can write it.

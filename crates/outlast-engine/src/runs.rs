@@ -8,14 +8,16 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::error::Error;
 use crate::state_loop::LoopHandle;
 
-/// Waits until nothing of the run is in flight and nothing will be by itself: it is finished, or stopped.
+/// Waits until nothing of the run is in flight and nothing will be by itself: it is finished, stopped or
+/// paused.
 ///
 /// # Errors
 /// Where the engine stops first.
 pub async fn until_settled(engine: &LoopHandle, run: &RunId) -> Result<(), Error> {
     until(engine, run, |run| {
-        let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped);
-        resting && run.active().next().is_none() && !run.lands_next()
+        let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped | Mode::Paused);
+        let lands = run.mode != Mode::Paused && run.lands_next();
+        resting && run.active().next().is_none() && !lands
     })
     .await
 }

@@ -67,7 +67,7 @@ fn entry(revision: u64, record: &Record) -> Result<Entry, Error> {
 ///
 /// # Errors
 /// [`Error::Internal`] where an entry is none of ours: the journal is damaged, or of a later version.
-pub(crate) fn record(entry: &Entry) -> Result<Record, Error> {
+pub fn record(entry: &Entry) -> Result<Record, Error> {
     let broken = |why: String| Error::Unreadable { stream: entry.stream.clone(), revision: entry.revision, why };
     if entry.version > VERSION {
         return Err(broken(format!("it has version {}, this outlast knows versions up to {VERSION}", entry.version)));

@@ -1,2 +1,37 @@
-//! The `outlast` binary.
-fn main() {}
+//! The `outlast` binary: arguments in, exit code out.
+
+mod approval;
+mod args;
+mod commands;
+mod detach;
+mod failure;
+mod live;
+mod places;
+mod remote;
+mod selection;
+mod session;
+mod text;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use outlast_process::Spawner;
+
+use crate::args::Command;
+
+fn main() -> ExitCode {
+    // Before anything else exists in this process: shims are forked from what it is now, small and without a thread.
+    let spawner = Spawner::fork_early();
+    let args = args::Args::parse();
+    match &args.command {
+        Some(Command::Provider { args }) => return outlast_testkit::provider::main(args),
+        Some(Command::Agent { args }) => return outlast_testkit::agent::main(args),
+        _ => {}
+    }
+    let json = args.json;
+    match commands::dispatch(args, spawner) {
+        Ok(code) => ExitCode::from(code.number()),
+        Err(failure) => failure.report(json),
+    }
+}

@@ -79,7 +79,8 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     context.tell(news(attempt, AttemptNews::Spawned(shim_ref(&shim)))).await?;
     crate::fault::point("after_spawn");
     let mut output = Output::new(&dir, adapter.reader());
-    let Some(exit) = watch(context, attempt, &mut output, &shim, token).await? else { return Ok(None) };
+    let sessions = launch::can_resume(&plan, task, adapter);
+    let Some(exit) = watch(context, attempt, &mut output, &shim, sessions, token).await? else { return Ok(None) };
     Ok(Some(judge(adapter, &output, exit)))
 }
 
@@ -125,6 +126,7 @@ async fn watch(
     attempt: &Attempt,
     output: &mut Output,
     shim: &ShimId,
+    sessions: bool,
     token: &CancellationToken,
 ) -> Result<Option<Left>, Fault> {
     let dir = context.home.attempt(&attempt.id);
@@ -143,7 +145,7 @@ async fn watch(
         tokio::select! {
             record = &mut gone => {
                 let said = output.finish()?;
-                report(context, attempt, &said).await?;
+                report(context, attempt, &said, sessions).await?;
                 return Ok(Some(Left { record: record?, lingered }));
             }
             () = token.cancelled() => return Ok(None),
@@ -152,7 +154,7 @@ async fn watch(
                     client = None;
                 }
                 let said = output.read()?;
-                report(context, attempt, &said).await?;
+                report(context, attempt, &said, sessions).await?;
                 if output.summary.is_over() && leave_by.is_none() {
                     leave_by = Some(Instant::now() + LINGER);
                 }
@@ -175,10 +177,12 @@ async fn next(client: &mut Option<ShimClient>) -> Option<outlast_process::Event>
     }
 }
 
-/// Puts on record what must survive: the session that a next attempt can continue.
-async fn report(context: &Context, attempt: &Attempt, said: &[Said]) -> Result<(), Fault> {
+/// Puts on record what must survive: the session, where a next attempt can continue it.
+async fn report(context: &Context, attempt: &Attempt, said: &[Said], sessions: bool) -> Result<(), Fault> {
     for said in said {
-        if let Said::SessionSeen(session) = said {
+        if let Said::SessionSeen(session) = said
+            && sessions
+        {
             context.tell(news(attempt, AttemptNews::SessionSeen(session.clone()))).await?;
         }
     }

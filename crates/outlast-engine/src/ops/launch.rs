@@ -53,6 +53,16 @@ pub(crate) fn adapter_of(plan: &plan::Plan, task: &plan::Task) -> Result<(Kind, 
     Ok((kind, adapter(kind)))
 }
 
+/// Whether a later attempt can continue the session of this one. A command can where it has a place for its name.
+pub(crate) fn can_resume(plan: &plan::Plan, task: &plan::Task, adapter: &dyn Adapter) -> bool {
+    match (adapter.kind(), plan.agent(task)) {
+        (Kind::Command, Some(agent)) => {
+            agent.command.iter().chain(agent.env.values()).any(|text| text.contains("{resume}"))
+        }
+        _ => adapter.capabilities().resume,
+    }
+}
+
 /// Builds the launch of an attempt and the folders that it needs.
 pub(crate) fn build(context: &Context, ask: &Ask<'_>) -> Result<Ready, Fault> {
     let (kind, adapter) = adapter_of(ask.plan, ask.task)?;

@@ -1,0 +1,119 @@
+//! What the store and the workspaces hold, for commands that look or tidy up and need no engine.
+
+use std::path::PathBuf;
+
+use outlast_core::{Oid, RunId, TaskId};
+use outlast_git::{Kind, Pinned, Removal, UserRepo, Workspace};
+
+use crate::error::Error;
+use crate::home::RepoHome;
+use crate::repositories::{Repositories, users};
+
+/// The repositories of one home, opened to be looked at.
+pub struct Kept {
+    git: Repositories,
+    home: RepoHome,
+}
+
+/// One changed path, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The path; bytes that are no text are replaced.
+    pub path: String,
+    /// `added`, `modified`, `deleted` or `type_changed`.
+    pub kind: &'static str,
+    /// Whether it may land.
+    pub in_scope: bool,
+}
+
+/// A task's folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Whose.
+    pub run: RunId,
+    /// Whose.
+    pub task: TaskId,
+    /// The working tree.
+    pub path: PathBuf,
+    /// How large the working tree is.
+    pub bytes: u64,
+}
+
+impl Kept {
+    /// Opens the store of a repository.
+    ///
+    /// # Errors
+    /// Where there is none, or it is another repository's.
+    pub fn open(home: &RepoHome, repository: UserRepo) -> Result<Self, Error> {
+        Ok(Self { git: Repositories::open(home, repository)?, home: home.clone() })
+    }
+
+    /// What differs between two commits, and what of it is in scope.
+    ///
+    /// # Errors
+    /// Where the store does not hold them.
+    pub fn changes(&self, base: &Oid, end: &Oid, writes: &[String]) -> Result<Vec<Changed>, Error> {
+        let split = self.git.split(base, end, writes)?;
+        let outside = split.out_of_scope.iter().chain(split.blocked.iter().map(|(change, _)| change));
+        let all = split.in_scope.iter().map(|change| (change, true)).chain(outside.map(|change| (change, false)));
+        let mut changes: Vec<Changed> =
+            all.map(|(change, in_scope)| Changed { path: change.path_lossy(), kind: kind(change), in_scope }).collect();
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(changes)
+    }
+
+    /// The patch between two commits, as git prints it.
+    ///
+    /// # Errors
+    /// Where git fails.
+    pub fn patch(&self, base: &Oid, end: &Oid) -> Result<String, Error> {
+        Ok(String::from_utf8_lossy(&self.git.store().patch(base, end)?).into_owned())
+    }
+
+    /// Every workspace there is.
+    ///
+    /// # Errors
+    /// Where they cannot be listed.
+    pub fn rooms(&self) -> Result<Vec<Room>, Error> {
+        let listed = self.git.store().workspaces()?.into_iter();
+        Ok(listed.map(|l| Room { run: l.run, task: l.task, path: l.path, bytes: l.bytes }).collect())
+    }
+
+    /// What of a workspace is kept nowhere else, for people; nothing where all of it is.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn unsaved(&self, room: &Room) -> Result<Option<String>, Error> {
+        let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
+        Ok(match workspace.pinned(self.git.store(), self.git.user())? {
+            Pinned::Yes => None,
+            Pinned::No(what) => Some(what.first().cloned().unwrap_or_else(|| "it holds unsaved work".to_owned())),
+        })
+    }
+
+    /// Removes a workspace, and the home and temporary files of its task.
+    ///
+    /// # Errors
+    /// Where something in it is kept nowhere else, or is in use.
+    pub fn remove(&self, room: &Room) -> Result<(), Error> {
+        let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
+        workspace.remove(self.git.store(), self.git.user(), &Removal::Safe { users: &users })?;
+        for folder in [self.home.task_home(&room.run, &room.task), self.home.temp(&room.run, &room.task)] {
+            match std::fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(&folder, error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kind(change: &outlast_git::Change) -> &'static str {
+    let is_file = |kind: Kind| matches!(kind, Kind::File | Kind::Executable);
+    match (&change.old, &change.new) {
+        (None, _) => "added",
+        (_, None) => "deleted",
+        (Some(old), Some(new)) if is_file(old.kind) != is_file(new.kind) => "type_changed",
+        _ => "modified",
+    }
+}

@@ -1,0 +1,80 @@
+//! A plan's commands run only after a person has approved them, once for what they are.
+//!
+//! What is approved is kept by the hash of everything executable in the plan; the executor is given the plan that was
+//! hashed, and no file is read again.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::plan::Plan;
+use outlast_engine::RepoHome;
+
+use crate::failure::Failure;
+
+/// Makes sure that a person has approved what this plan would run.
+pub(crate) fn require(home: &RepoHome, plan: &Plan, yes: bool) -> Result<(), Failure> {
+    let hash = outlast_config::approval_hash(plan);
+    let file = home.root().join("approved");
+    if is_approved(&file, &hash) {
+        return Ok(());
+    }
+    if !yes && !asked(plan)? {
+        let what = "this plan's commands have not been approved for this repository";
+        return Err(Diagnostic::error("plan/not-approved", ExitCode::Plan, what)
+            .because("a plan comes with its repository, and its commands run on your machine")
+            .fix("outlast run --yes    # after reading them: outlast check")
+            .into());
+    }
+    keep(&file, &hash).map_err(|error| {
+        Diagnostic::error("host/cannot", ExitCode::Host, format!("{}: {error}", file.display())).into()
+    })
+}
+
+fn is_approved(file: &PathBuf, hash: &str) -> bool {
+    std::fs::read_to_string(file).is_ok_and(|approved| approved.lines().any(|line| line == hash))
+}
+
+fn keep(file: &PathBuf, hash: &str) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
+    writeln!(file, "{hash}")?;
+    file.sync_all()
+}
+
+/// Asks at a terminal; elsewhere nobody can answer.
+fn asked(plan: &Plan) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    let mut told = String::from("This plan runs these commands:\n");
+    for command in commands(plan) {
+        told.push_str("  ");
+        told.push_str(&command);
+        told.push('\n');
+    }
+    told.push_str("Run them? [y/N] ");
+    let asked = |error: io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
+    let mut stderr = io::stderr();
+    stderr.write_all(told.as_bytes()).and_then(|()| stderr.flush()).map_err(asked)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(asked)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Every command of a plan, each once, in the order in which it would run.
+fn commands(plan: &Plan) -> Vec<String> {
+    let mut commands: Vec<String> = plan.run.setup.clone();
+    commands.extend(plan.agents.values().filter(|agent| !agent.command.is_empty()).map(|agent| agent.command.join(" ")));
+    for task in &plan.tasks {
+        commands.extend(task.steps.iter().filter_map(|step| step.command.clone()));
+        commands.extend(task.verify.iter().cloned());
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    commands.retain(|command| seen.insert(command.clone()));
+    commands
+}

@@ -1,0 +1,209 @@
+//! What was typed. The help of every command is the doc comment beside it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Runs fleets of command-line coding agents on a git repository, so that no limit, crash or timeout makes one start over.
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    /// Print one JSON object (or JSON lines) instead of text.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Keep state here instead of the platform's state folder.
+    #[arg(long, global = true, env = "OUTLAST_HOME", value_name = "DIR", hide_env_values = true)]
+    pub(crate) home: Option<PathBuf>,
+    /// Read the user's configuration from here.
+    #[arg(long, global = true, env = "OUTLAST_CONFIG", value_name = "FILE", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// What to do; without it, list every run on this machine.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the main job on a made-up repository, with a scripted agent and provider: no key, no network.
+    Demo(Demo),
+    /// Write a commented outlast.toml for this repository, and list the agents and logins found.
+    Init(Init),
+    /// Check a plan before a token is spent.
+    Check(Check),
+    /// Run a plan to its end with live progress.
+    Run(Run),
+    /// Park the living agents of a run and start no more.
+    Pause(RunSelection),
+    /// Go on with a run, also after a crash or a reboot.
+    Resume(Resume),
+    /// Park the living agents of a run and end its engine.
+    Stop(RunSelection),
+    /// Show a run on one screen.
+    Status(RunSelection),
+    /// Show what happened to a task.
+    Log(TaskSelection),
+    /// Show what a task changed.
+    Diff(Diff),
+    /// Land verified results on the run's target.
+    Land(TaskSelection),
+    /// Archive the work of tasks and give it up.
+    Discard(TaskSelection),
+    /// Run the gateway alone.
+    Gateway(Gateway),
+    /// Look at git, the repository, the agents and the logins, and say what to fix.
+    Doctor(Doctor),
+    /// List what can be removed, and remove it when asked.
+    Clean(Clean),
+    /// Print a completion script for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page.
+    Man,
+    /// The scripted provider that the demo and the tests use.
+    #[command(name = "__provider", hide = true, disable_help_flag = true)]
+    Provider {
+        /// Handed on as they are.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+    /// The scripted agent that the demo and the tests use.
+    #[command(name = "__agent", hide = true, disable_help_flag = true)]
+    Agent {
+        /// Handed on as they are.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+/// `outlast demo`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// Use this real CLI in place of the scripted agent: claude-code, codex, opencode, gemini or qwen.
+    #[arg(long, value_name = "KIND")]
+    pub(crate) agent: Option<String>,
+    /// Keep the repository and the state, and say where they are.
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+/// `outlast init`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    /// Print the file instead of writing it.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+/// `outlast check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    /// The plan: the name of a file or folder in plans/, or a path.
+    pub(crate) plan: Option<String>,
+    /// Print exactly what is sent to the agent of this task.
+    #[arg(long, value_name = "TASK")]
+    pub(crate) prompt: Option<String>,
+}
+
+/// `outlast run`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Run {
+    /// The plan: the name of a file or folder in plans/, or a path; without it, the tasks of outlast.toml.
+    pub(crate) plan: Option<String>,
+    /// Approve the plan's commands and start without asking.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Only these tasks: ids or globs.
+    #[arg(long, value_name = "TASK", num_args = 1..)]
+    pub(crate) only: Vec<String>,
+    /// Use this agent for every task.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Work on this many tasks at once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) concurrency: Option<u32>,
+    /// Show what would be done, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Leave when everything that is left waits.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Start the run and leave; `outlast status` shows it.
+    #[arg(long)]
+    pub(crate) detach: bool,
+}
+
+/// Which run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunSelection {
+    /// The run; without it, the newest.
+    pub(crate) run: Option<String>,
+}
+
+/// `outlast resume`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Resume {
+    /// The run; without it, the newest that is not finished.
+    pub(crate) run: Option<String>,
+    /// Leave when everything that is left waits.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// Which tasks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TaskSelection {
+    /// Ids, globs such as 'payment-*', or state:done.
+    #[arg(required_unless_present = "all")]
+    pub(crate) tasks: Vec<String>,
+    /// Every task of the run.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The run; without it, the newest.
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
+/// `outlast diff`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Diff {
+    /// Which tasks.
+    #[command(flatten)]
+    pub(crate) selection: TaskSelection,
+    /// Only how much of which file.
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+/// `outlast gateway`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Gateway {
+    /// Where to listen: a loopback address.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// The environment variable that holds the key which clients must show; without it, one is made and printed.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) key_env: Option<String>,
+}
+
+/// `outlast doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// Ask no provider anything.
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+/// `outlast clean`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Clean {
+    /// Only what belongs to this run.
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// Remove what is listed without asking.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}

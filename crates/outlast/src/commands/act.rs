@@ -1,0 +1,113 @@
+//! `outlast pause`, `stop`, `land`, `discard`: asked of the running engine, or done by a short one of our own.
+
+use outlast_api::{Act, Acted, ExitCode};
+use outlast_core::RunId;
+use outlast_engine::{perform, until_settled};
+
+use crate::args::{RunSelection, TaskSelection};
+use crate::commands::{Given, print, print_json, say};
+use crate::failure::Failure;
+use crate::remote;
+use crate::selection::{Journalled, tasks};
+use crate::session::block_on;
+use crate::text::screen::{short, task_style};
+use crate::text::styled;
+
+pub(crate) fn pause(given: Given, selection: RunSelection) -> Result<ExitCode, Failure> {
+    let id = of_run(&given, selection)?;
+    let json = given.json;
+    let acted = act(given, &id, Act::Pause { run: id.to_string() })?;
+    told(json, &acted, &format!("{id} is paused; its work is kept. Go on with: outlast resume {id}"))
+}
+
+pub(crate) fn stop(given: Given, selection: RunSelection) -> Result<ExitCode, Failure> {
+    let id = of_run(&given, selection)?;
+    let json = given.json;
+    let acted = act(given, &id, Act::Stop { run: id.to_string() })?;
+    told(json, &acted, &format!("{id} is stopped; its work is kept. Go on with: outlast resume {id}"))
+}
+
+pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
+    let (id, tasks) = of_tasks(&given, selection)?;
+    let json = given.json;
+    let acted = act(given, &id, Act::Land { run: id.to_string(), tasks })?;
+    told(json, &acted, "")
+}
+
+pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
+    let (id, tasks) = of_tasks(&given, selection)?;
+    let json = given.json;
+    let acted = act(given, &id, Act::Discard { run: id.to_string(), tasks })?;
+    told(json, &acted, "")
+}
+
+fn of_run(given: &Given, selection: RunSelection) -> Result<RunId, Failure> {
+    Ok(Journalled::find(&given.places, selection.run.as_deref())?.1)
+}
+
+fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RunId, Vec<String>), Failure> {
+    let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
+    let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
+    let mut chosen = tasks(run, selection)?;
+    // What others start from lands first, so that a list may be given in any order.
+    let order = |task: &outlast_core::TaskId| run.task(task).and_then(|task| task.landing_order());
+    chosen.sort_by_key(|task| order(task).unwrap_or(u64::MAX));
+    Ok((id, chosen.into_iter().map(|task| task.to_string()).collect()))
+}
+
+fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure> {
+    if let Some(holder) = given.places.home.engine() {
+        return block_on(async {
+            let acted = remote::act(&holder, &act).await?;
+            if matches!(act, Act::Pause { .. } | Act::Stop { .. }) {
+                remote::until_settled(&holder, run.as_str()).await?;
+            }
+            Ok(acted)
+        });
+    }
+    let repository = given.places.repository()?;
+    let session = given.session()?;
+    let run = run.clone();
+    block_on(async move {
+        let engine = session.open(repository, false).await?;
+        let parks = matches!(act, Act::Pause { .. } | Act::Stop { .. });
+        let acted = perform(engine.handle(), act).await?;
+        if parks {
+            until_settled(engine.handle(), &run).await?;
+        }
+        engine.close().await?;
+        Ok(acted)
+    })
+}
+
+/// Tells what became of each task; the exit code is that of the worst.
+fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
+    if json {
+        print_json(acted)?;
+    } else if !what.is_empty() {
+        say(what);
+    }
+    let mut codes = Vec::new();
+    for task in &acted.tasks {
+        let good = task.refused.is_none();
+        if !json {
+            let state = styled(task_style(&task.state), format!("{:<10}", task.state));
+            let detail = match (&task.landed, &task.refused) {
+                (Some(commit), _) => format!("as {}", short(commit)),
+                (None, Some(why)) => format!("{}: {why}", task.cause.as_deref().unwrap_or("refused")),
+                (None, None) => String::new(),
+            };
+            print(&format!("{state} {}  {detail}\n", task.id))?;
+        }
+        codes.push(match task.cause.as_deref() {
+            _ if good => ExitCode::Ok,
+            Some("empty") => ExitCode::Ok,
+            Some(_) => ExitCode::Conflict,
+            None => ExitCode::TasksFailed,
+        });
+    }
+    if acted.tasks.is_empty() && what.is_empty() && !json {
+        say("no task was named by that: nothing to do");
+    }
+    Ok(ExitCode::worst(codes))
+}

@@ -1,0 +1,106 @@
+//! `outlast clean`: lists what can go, and lets it go when asked. What is kept nowhere else stays.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use outlast_api::{Clean as View, CleanItem, Diagnostic, ExitCode, schema};
+use outlast_core::task::Phase;
+use outlast_core::{Core, RunId, TaskId};
+use outlast_engine::{Kept, Room};
+
+use crate::args::Clean;
+use crate::commands::{Given, print, print_json, say};
+use crate::failure::Failure;
+use crate::selection::Journalled;
+use crate::text::{self, DIM, styled};
+
+pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure> {
+    let repository = given.places.repository()?;
+    let home = given.places.home.repository(repository.common_dir());
+    let Some(journalled) = Journalled::load(home.clone())? else {
+        say("there is no run of this repository: nothing to clean");
+        return Ok(ExitCode::Ok);
+    };
+    let kept = Kept::open(&home, repository)?;
+    let rooms = kept.rooms()?;
+    let wanted = |room: &Room| clean.run.as_deref().is_none_or(|run| run == room.run.as_str());
+    let mut items: Vec<CleanItem> = Vec::new();
+    let mut removable = Vec::new();
+    for room in rooms.into_iter().filter(wanted) {
+        let stays = stays(&journalled.core, &room.run, &room.task, &kept, &room)?;
+        items.push(item(&room, stays.clone()));
+        if stays.is_none() {
+            removable.push(room);
+        }
+    }
+    let agreed = !removable.is_empty() && (clean.yes || asked(&items, given.json)?);
+    if agreed {
+        if let Some(holder) = given.places.home.engine() {
+            return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
+        }
+        for room in &removable {
+            kept.remove(room)?;
+        }
+    }
+    let view = View { schema: schema("clean"), removed: agreed, items };
+    if given.json {
+        print_json(&view)?;
+    } else {
+        show(&view)?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// Why a task's folders stay; nothing where they can go.
+fn stays(core: &Core, run: &RunId, task: &TaskId, kept: &Kept, room: &Room) -> Result<Option<String>, Failure> {
+    let found = core.run(run).and_then(|run| run.task(task));
+    let over = found.is_none_or(|task| matches!(task.phase, Phase::Landed { .. } | Phase::Discarded));
+    if !over {
+        let state = found.map(outlast_core::task::Task::state).unwrap_or_default();
+        return Ok(Some(format!("the task is {state}: land or discard it first")));
+    }
+    Ok(kept.unsaved(room)?)
+}
+
+fn item(room: &Room, kept: Option<String>) -> CleanItem {
+    CleanItem {
+        kind: "workspace".to_owned(),
+        run: room.run.to_string(),
+        task: room.task.to_string(),
+        path: room.path.display().to_string(),
+        bytes: room.bytes,
+        kept,
+    }
+}
+
+fn show(view: &View) -> Result<(), Failure> {
+    let mut freed = 0;
+    for item in &view.items {
+        let note = match &item.kept {
+            Some(why) => styled(DIM, format!("stays: {why}")),
+            None if view.removed => "removed".to_owned(),
+            None => "can go".to_owned(),
+        };
+        freed += if item.kept.is_none() { item.bytes } else { 0 };
+        print(&format!("{:>10}  {}/{}  {note}\n", text::bytes(item.bytes), item.run, item.task))?;
+    }
+    let verb = if view.removed { "freed" } else { "can be freed: outlast clean --yes" };
+    say(&format!("{} {verb}", text::bytes(freed)));
+    Ok(())
+}
+
+/// Asks at a terminal; elsewhere nothing is removed without `--yes`.
+fn asked(items: &[CleanItem], json: bool) -> Result<bool, Failure> {
+    if json || !io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    let going = items.iter().filter(|item| item.kept.is_none());
+    let mut stderr = io::stderr();
+    let failed = |error: io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
+    for item in going {
+        writeln!(stderr, "{:>10}  {}", text::bytes(item.bytes), item.path).map_err(failed)?;
+    }
+    write!(stderr, "Remove these? [y/N] ").and_then(|()| stderr.flush()).map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,58 @@
+//! `outlast gateway`: the gateway alone, for any client that is given its address and key.
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_engine::{Engine, Setup};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::Gateway;
+use crate::commands::{Given, print_json, say};
+use crate::failure::Failure;
+use crate::session::{accounts, block_on};
+
+pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failure> {
+    if !gateway.listen.ip().is_loopback() {
+        return Err(Diagnostic::error("gateway/not-loopback", ExitCode::Usage, format!("{} is no loopback address", gateway.listen))
+            .because("whoever reaches the gateway and has its key spends your accounts")
+            .fix("outlast gateway --listen 127.0.0.1:8080")
+            .into());
+    }
+    let key = match &gateway.key_env {
+        Some(name) => std::env::var(name).ok().filter(|key| !key.is_empty()).ok_or_else(|| {
+            Failure::from(Diagnostic::error("gateway/no-key", ExitCode::Usage, format!("{name} is not set")))
+        })?,
+        None => outlast_engine::client_key()?,
+    };
+    let shown = gateway.key_env.is_none().then(|| key.clone());
+    let listen = gateway.listen;
+    let session = given.session()?;
+    let accounts = accounts(&session.user)?;
+    if accounts.is_empty() {
+        return Err(Diagnostic::error("config/no-account", ExitCode::Plan, "no account is configured")
+            .fix(format!("add [account.NAME] to {}", session.places.config.display()))
+            .into());
+    }
+    let setup = Setup {
+        home: session.places.home,
+        repository: None,
+        spawner: session.spawner,
+        accounts,
+        starts: false,
+        clients: Some((listen, key)),
+    };
+    block_on(async move {
+        let engine = Engine::open(setup).await?;
+        let address = engine.gateway_addr().map(|address| address.to_string()).unwrap_or_default();
+        print_json(&json!({"schema": "outlast/gateway/v1", "address": address, "key": shown}))?;
+        say(&format!("ANTHROPIC_BASE_URL=http://{address}  OPENAI_BASE_URL=http://{address}/v1"));
+        let failed = |error: std::io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        engine.close().await?;
+        Ok(ExitCode::Ok)
+    })
+}

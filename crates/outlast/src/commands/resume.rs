@@ -1,0 +1,43 @@
+//! `outlast resume`: go on with a run, also after a crash, a reset or a reboot.
+
+use outlast_api::{Act, ExitCode};
+use outlast_core::RunId;
+use outlast_core::run::Mode;
+use outlast_engine::perform as act;
+
+use crate::args::Resume;
+use crate::commands::{Given, say};
+use crate::failure::Failure;
+use crate::remote;
+use crate::selection::Journalled;
+use crate::session::block_on;
+use crate::watch::{self, Stay};
+
+pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
+    let id = which(&given, resume.run.as_deref())?;
+    let wish = Act::Resume { run: id.to_string() };
+    if let Some(holder) = given.places.home.engine() {
+        return block_on(async {
+            remote::act(&holder, &wish).await?;
+            say(&format!("{id} goes on in the engine that is running (process {})", holder.pid));
+            Ok(ExitCode::Ok)
+        });
+    }
+    let repository = given.places.repository()?;
+    let stay = Stay { no_wait: resume.no_wait, json: given.json };
+    let places = given.places.clone();
+    let session = given.session()?;
+    block_on(async move {
+        let engine = session.open(repository, true).await?;
+        act(engine.handle(), wish).await?;
+        watch::to_the_end(engine, &places, &id, stay).await
+    })
+}
+
+/// The run that was named, or the newest that is not finished, or else the newest.
+fn which(given: &Given, run: Option<&str>) -> Result<RunId, Failure> {
+    let (journalled, newest) = Journalled::find(&given.places, run)?;
+    let open = journalled.core.runs.values().filter(|run| !matches!(run.mode, Mode::Finished(_)));
+    let open = open.max_by_key(|run| run.started_at).map(|run| run.id.clone());
+    Ok(if run.is_some() { newest } else { open.unwrap_or(newest) })
+}

@@ -1,0 +1,124 @@
+//! `outlast run`: check, approve, start, and stay to the end.
+
+use std::io::IsTerminal as _;
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_config::{Severity, read_plan};
+use outlast_core::glob::Glob;
+use outlast_core::plan::{Concurrency, Plan};
+use outlast_core::{AgentName, TaskId};
+use outlast_git::UserRepo;
+
+use crate::approval;
+use crate::args::Run;
+use crate::commands::{Given, print, say};
+use crate::failure::Failure;
+use crate::session::block_on;
+use crate::text::{self, findings, styled};
+use crate::watch::{self, Stay};
+
+pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
+    let repository = given.places.repository()?;
+    let plan = plan_of(&given, &repository, run)?;
+    if run.dry_run {
+        return dry_run(&plan);
+    }
+    if let Some(holder) = given.places.home.engine() {
+        return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
+    }
+    let home = given.places.home.repository(repository.common_dir());
+    approval::require(&home, &plan, run.yes)?;
+    let (json, places) = (given.json, given.places.clone());
+    let stay = Stay { no_wait: run.no_wait, json };
+    let session = given.session()?;
+    let detach = run.detach;
+    block_on(async move {
+        let engine = session.open(repository, !detach).await?;
+        let started = outlast_engine::start(&engine, &plan).await?;
+        if detach {
+            engine.close().await?;
+            return crate::detach::resume(&places, &started.run);
+        }
+        watch::to_the_end(engine, &places, &started.run, stay).await
+    })
+}
+
+/// The plan that was named, as the arguments change it.
+fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<Plan, Failure> {
+    let user = given.places.user_config()?;
+    let files = given.places.plan_files(repository.root(), run.plan.as_deref())?;
+    let checked = read_plan(&files, Some(&user));
+    let told: Vec<_> = checked.findings.into_iter().filter(|finding| finding.severity != Severity::Hint).collect();
+    findings::warn(&told);
+    let Some(mut plan) = checked.plan else {
+        let errors = told.iter().filter(|finding| finding.is_error()).count();
+        return Err(Diagnostic::error("plan/refused", ExitCode::Plan, format!("the plan has {}", text::count(errors, "error")))
+            .fix("mend what is named above; outlast check")
+            .into());
+    };
+    if let Some(agent) = &run.agent {
+        use_agent(&mut plan, agent)?;
+    }
+    if !run.only.is_empty() {
+        keep_only(&mut plan, &run.only)?;
+    }
+    if let Some(concurrency) = run.concurrency {
+        plan.run.concurrency = user.ceiling.over_concurrency(Concurrency::Fixed(concurrency));
+    }
+    if plan.tasks.is_empty() {
+        let told = Diagnostic::error("plan/empty", ExitCode::Plan, "the plan has no task");
+        return Err(told.fix("add a [[task]] to it; `outlast init --print` shows one").into());
+    }
+    Ok(plan)
+}
+
+fn use_agent(plan: &mut Plan, agent: &str) -> Result<(), Failure> {
+    let name = AgentName::new(agent);
+    if !plan.agents.contains_key(&name) {
+        let known: Vec<&str> = plan.agents.keys().map(AgentName::as_str).collect();
+        let told = Diagnostic::error("plan/unknown-agent", ExitCode::Plan, format!("the plan has no agent `{agent}`"));
+        return Err(told.fix(format!("one of: {}", known.join(", "))).into());
+    }
+    for task in &mut plan.tasks {
+        task.agent = name.clone();
+    }
+    Ok(())
+}
+
+/// Keeps the tasks that were named and everything that they need.
+fn keep_only(plan: &mut Plan, only: &[String]) -> Result<(), Failure> {
+    let mut wanted: Vec<TaskId> = Vec::new();
+    for wish in only {
+        let glob = Glob::parse(wish).ok();
+        let found = plan.tasks.iter().map(|task| &task.id).filter(|id| {
+            id.as_str() == wish || glob.as_ref().is_some_and(|glob| glob.matches(id.as_str().as_bytes()))
+        });
+        let found: Vec<TaskId> = found.cloned().collect();
+        if found.is_empty() {
+            return Err(Diagnostic::error("task/none", ExitCode::NotFound, format!("the plan has no task `{wish}`"))
+                .fix("outlast check")
+                .into());
+        }
+        wanted.extend(found);
+    }
+    let mut next = 0;
+    while let Some(id) = wanted.get(next).cloned() {
+        next += 1;
+        let needs = plan.task(&id).map(|task| task.needs.clone()).unwrap_or_default();
+        wanted.extend(needs.into_iter().filter(|need| !wanted.contains(need)).collect::<Vec<_>>());
+    }
+    plan.tasks.retain(|task| wanted.contains(&task.id));
+    Ok(())
+}
+
+fn dry_run(plan: &Plan) -> Result<ExitCode, Failure> {
+    let analysis = outlast_config::analyse(plan);
+    for (number, wave) in analysis.waves.iter().enumerate() {
+        let names: Vec<&str> = wave.iter().map(TaskId::as_str).collect();
+        print(&format!("{} {}\n", styled(text::BOLD, format!("wave {}:", number + 1)), names.join(", ")))?;
+    }
+    if std::io::stderr().is_terminal() {
+        say("nothing was started");
+    }
+    Ok(ExitCode::Ok)
+}

@@ -1,0 +1,33 @@
+//! `outlast`: every run on this machine, one line each.
+
+use outlast_api::{ExitCode, RunLine, Runs, schema};
+use outlast_engine::run_line;
+
+use crate::commands::{Given, print, print_json, say};
+use crate::failure::Failure;
+use crate::selection::Journalled;
+use crate::text::screen::state_style;
+use crate::text::{DIM, styled};
+
+pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
+    let mut lines: Vec<RunLine> = Vec::new();
+    for journalled in Journalled::load_all(&given.places)? {
+        let name = journalled.home.root().file_name().map(|name| name.to_string_lossy().into_owned());
+        lines.extend(journalled.core.runs.values().map(|run| run_line(run, name.clone())));
+    }
+    lines.sort_by(|a, b| b.started_at.cmp(&a.started_at));
+    if given.json {
+        print_json(&Runs { schema: schema("runs"), runs: lines })?;
+        return Ok(ExitCode::Ok);
+    }
+    if lines.is_empty() {
+        say("no run yet: `outlast init` writes a plan to start from, `outlast demo` shows the main job");
+    }
+    for line in &lines {
+        let counts: Vec<String> = line.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
+        let state = styled(state_style(&line.state), format!("{:<9}", line.state));
+        let place = line.repository.as_deref().unwrap_or_default();
+        print(&format!("{:<24} {state} {}  {}\n", line.run, counts.join(", "), styled(DIM, format!("{place} · {}", line.started_at))))?;
+    }
+    Ok(ExitCode::Ok)
+}

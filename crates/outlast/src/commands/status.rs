@@ -1,0 +1,33 @@
+//! `outlast status`: a run on one screen, with or without an engine.
+
+use outlast_api::{ExitCode, Status};
+use outlast_core::{RunId, Timestamp};
+use outlast_engine::load_plan;
+
+use crate::args::RunSelection;
+use crate::commands::{Given, print, print_json};
+use crate::failure::Failure;
+use crate::places::Places;
+use crate::selection::Journalled;
+use crate::text::screen;
+
+pub(crate) fn perform(given: &Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
+    let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
+    let now = now();
+    let status = view(&given.places, &journalled, &id, now)?;
+    if given.json { print_json(&status)? } else { print(&screen::status(&status, now))? }
+    Ok(ExitCode::Ok)
+}
+
+/// The view of a run that a journal tells of.
+pub(crate) fn view(places: &Places, journalled: &Journalled, id: &RunId, now: Timestamp) -> Result<Status, Failure> {
+    let run = journalled.core.run(id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
+    let plan = load_plan(&journalled.home, &run.spec.plan).ok();
+    let engine = places.home.engine().map(|holder| holder.pid);
+    Ok(outlast_engine::status(&journalled.core, run, plan.as_ref(), &journalled.home, engine, now))
+}
+
+/// The wall clock.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_millis(jiff::Timestamp::now().as_millisecond())
+}

@@ -1,0 +1,52 @@
+//! A command that could not do what was asked: one diagnostic, told as text or as JSON, and its exit code.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use outlast_api::Diagnostic;
+
+use crate::text;
+
+/// Why a command could not do what was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure(Box<Diagnostic>);
+
+impl Failure {
+    /// Tells it on standard error (or as JSON on standard output) and says how the process ends.
+    pub(crate) fn report(self, json: bool) -> ExitCode {
+        let code = ExitCode::from(self.0.exit.number());
+        // A closed pipe must not turn one failure into another.
+        let told = if json {
+            match serde_json::to_string(&self.0.into_failure()) {
+                Ok(text) => writeln!(std::io::stdout(), "{text}"),
+                Err(_) => Ok(()),
+            }
+        } else {
+            write!(anstream::stderr(), "{}", text::diagnostic(&self.0))
+        };
+        drop(told);
+        code
+    }
+
+    /// Adds advice.
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
+        Self(Box::new(self.0.fix(fix)))
+    }
+
+    /// What there is to tell.
+    pub(crate) const fn diagnostic(&self) -> &Diagnostic {
+        &self.0
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(Box::new(diagnostic))
+    }
+}
+
+impl From<outlast_engine::Error> for Failure {
+    fn from(error: outlast_engine::Error) -> Self {
+        outlast_engine::diagnostic(&error).into()
+    }
+}

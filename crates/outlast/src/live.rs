@@ -1,0 +1,95 @@
+//! Progress as lines: each says what has just become true, and reads the same on a terminal and in a file.
+
+use outlast_core::record::{EndReason, Outcome, Rung, RunEnd, Verdict};
+use outlast_core::{Fact, Record, Stream};
+
+use crate::text::screen::short;
+use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, styled};
+
+/// A record as a line, however small what it says.
+pub(crate) fn line_of(record: &Record) -> String {
+    let said = said(&record.fact).unwrap_or_else(|| styled(DIM, quiet(&record.fact)));
+    format!("{} {}{said}", styled(DIM, clock(record.at)), subject(&record.stream))
+}
+
+/// A record as a line of live progress; nothing where a person need not see it.
+pub(crate) fn progress(record: &Record) -> Option<String> {
+    let said = said(&record.fact)?;
+    Some(format!("{} {}{said}", styled(DIM, clock(record.at)), subject(&record.stream)))
+}
+
+fn subject(stream: &Stream) -> String {
+    match stream {
+        Stream::Task(_, task) => format!("{:<20} ", task.to_string()),
+        Stream::Run(_) => String::new(),
+        Stream::Account(account) => format!("account {account} "),
+    }
+}
+
+/// The local time of day.
+fn clock(at: outlast_core::Timestamp) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string()
+}
+
+/// What a person is told.
+fn said(fact: &Fact) -> Option<String> {
+    Some(match fact {
+        Fact::RunStarted(spec) => format!("the run starts from {} and lands on {}", short(spec.base.as_str()), spec.target),
+        Fact::RunPaused => styled(YELLOW, "the run is paused"),
+        Fact::RunStopped => styled(YELLOW, "the run is stopped"),
+        Fact::RunResumed => "the run goes on".to_owned(),
+        Fact::RunFinished { state } => match state {
+            RunEnd::Done => styled(GREEN, "the run is done"),
+            RunEnd::Degraded => styled(YELLOW, "the run is over: some tasks did not get there"),
+            RunEnd::Failed => styled(RED, "the run is over: no task got there"),
+        },
+        Fact::AttemptStarted { number, rung, .. } => {
+            let how = match rung {
+                Rung::Fresh => "",
+                Rung::Session(_) => ", continuing its session",
+                Rung::HandOver => ", continuing from what is there",
+            };
+            format!("{} (attempt {number}{how})", styled(BOLD, "starts"))
+        }
+        Fact::Held { class, until, .. } => {
+            let until = until.map_or_else(|| "unknown".to_owned(), clock);
+            styled(YELLOW, format!("is held: {class}, until {until}"))
+        }
+        Fact::Released { .. } => "goes on".to_owned(),
+        Fact::AttemptExited { outcome: Outcome::Failed { class, why }, .. } => styled(RED, format!("{class}: {why}")),
+        Fact::AttemptEnding { reason: EndReason::Parked, .. } => styled(YELLOW, "is being parked"),
+        Fact::AttemptExited { outcome: Outcome::Finished, .. } => "the agent has ended; its work is checked".to_owned(),
+        Fact::Verified { verdict: Verdict::Passed { .. }, .. } => styled(GREEN, "is verified"),
+        Fact::Verified { verdict: Verdict::Failed { class, why }, .. } => styled(RED, format!("{class}: {why}")),
+        Fact::Landed { commit } => styled(GREEN, format!("has landed as {}", short(commit.as_str()))),
+        Fact::LandingRefused { cause, detail } => styled(YELLOW, format!("does not land ({}): {detail}", cause.name())),
+        Fact::Discarded => "is discarded; its work is archived".to_owned(),
+        Fact::AccountClosed { class, until } => styled(YELLOW, format!("is closed ({class}) until {}", clock(*until))),
+        Fact::AccountOpened => "is open again".to_owned(),
+        _ => return None,
+    })
+}
+
+/// What only a log shows.
+fn quiet(fact: &Fact) -> String {
+    match fact {
+        Fact::TaskAdded(spec) => format!("is in the run, for agent {}", spec.agent),
+        Fact::WorkspaceReady { base, .. } => format!("workspace on {}", short(base.as_str())),
+        Fact::Spawned { shim, .. } => format!("its shim is process {}", shim.pid),
+        Fact::SessionSeen { session, .. } => format!("session {session}"),
+        Fact::Exchanged { account, usage, .. } => format!(
+            "{} tokens in, {} out, {} cached, billed to {account}",
+            usage.input + usage.cache_write,
+            usage.output,
+            usage.cache_read
+        ),
+        Fact::Checkpointed { commit, .. } => format!("checkpoint {}", short(commit.as_str())),
+        Fact::AttemptEnding { .. } => "its processes are being ended".to_owned(),
+        Fact::AttemptEnded { .. } => "no process of it lives".to_owned(),
+        Fact::LandRequested => "is to land".to_owned(),
+        Fact::LandingStarted { new, .. } => format!("lands as {}", short(new.as_str())),
+        Fact::DiscardRequested => "is to be discarded".to_owned(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! Where things are: the state, the user's configuration, the repository, the plan.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_config::{PlanFiles, UserConfig, load};
+use outlast_engine::Home;
+use outlast_git::UserRepo;
+
+use crate::args::Args;
+use crate::failure::Failure;
+
+/// The places that every command shares.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// Where state is kept.
+    pub(crate) home: Home,
+    /// The user's configuration file, which need not exist.
+    pub(crate) config: PathBuf,
+    /// Where the command was given.
+    pub(crate) cwd: PathBuf,
+}
+
+impl Places {
+    /// What the arguments and the environment name.
+    pub(crate) fn new(args: &Args) -> Result<Self, Failure> {
+        let cwd = env::current_dir().map_err(|error| cannot(format!("the working directory is gone: {error}")))?;
+        let user = env::home_dir();
+        let user = user.ok_or_else(|| cannot("HOME is not set".to_owned()).fix("outlast --home DIR --config FILE …"));
+        let home = match &args.home {
+            Some(home) => cwd.join(home),
+            None => state_folder(user.as_deref().map_err(Clone::clone)?).join("outlast"),
+        };
+        let config = match &args.config {
+            Some(config) => cwd.join(config),
+            None => config_folder(user.as_deref().map_err(Clone::clone)?).join("outlast/config.toml"),
+        };
+        Ok(Self { home: Home::new(home), config, cwd })
+    }
+
+    /// The repository around the working directory.
+    pub(crate) fn repository(&self) -> Result<UserRepo, Failure> {
+        UserRepo::open(&self.cwd).map_err(|error| Failure::from(outlast_engine::Error::from(error)))
+    }
+
+    /// The user's configuration, and what there is to say about it; no configuration where there is no file.
+    pub(crate) fn user_config(&self) -> Result<UserConfig, Failure> {
+        let source = load::load_user(&self.config).map_err(|error| unreadable("config/unreadable", &error))?;
+        let Some(source) = source else { return Ok(UserConfig::default()) };
+        let checked = outlast_config::read_user(&source);
+        crate::text::findings::warn(&checked.findings);
+        checked.config.ok_or_else(|| {
+            Diagnostic::error("config/refused", ExitCode::Plan, format!("{} is not usable", self.config.display()))
+                .fix("mend what is named above")
+                .into()
+        })
+    }
+
+    /// The files of the plan that `which` names.
+    pub(crate) fn plan_files(&self, repository: &Path, which: Option<&str>) -> Result<PlanFiles, Failure> {
+        load::load_plan(repository, &self.cwd, which).map_err(|error| {
+            let told = unreadable("plan/unreadable", &error);
+            match error {
+                load::Error::NoPlan { .. } => told.fix("outlast init    # writes a commented outlast.toml"),
+                _ => told,
+            }
+        })
+    }
+}
+
+fn cannot(what: String) -> Failure {
+    Diagnostic::error("host/cannot", ExitCode::Host, what).into()
+}
+
+fn unreadable(code: &str, error: &load::Error) -> Failure {
+    let mut told = Diagnostic::error(code, ExitCode::Plan, error.to_string());
+    if let Some(source) = std::error::Error::source(error) {
+        told = told.because(source.to_string());
+    }
+    told.into()
+}
+
+/// The platform's folder for state: `$XDG_STATE_HOME`, or what stands for it.
+fn state_folder(user: &Path) -> PathBuf {
+    if cfg!(target_os = "macos") {
+        return user.join("Library/Application Support");
+    }
+    absolute("XDG_STATE_HOME").unwrap_or_else(|| user.join(".local/state"))
+}
+
+/// The platform's folder for configuration.
+fn config_folder(user: &Path) -> PathBuf {
+    if cfg!(target_os = "macos") {
+        return user.join("Library/Application Support");
+    }
+    absolute("XDG_CONFIG_HOME").unwrap_or_else(|| user.join(".config"))
+}
+
+/// A variable that names an absolute path; a relative one is ignored, as the XDG base directory specification asks.
+fn absolute(name: &str) -> Option<PathBuf> {
+    env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}

@@ -1,0 +1,116 @@
+//! Finding the run and the tasks that a command is about, in a journal that need not have an engine.
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::glob::Glob;
+use outlast_core::run::Run;
+use outlast_core::{Core, RunId, TaskId};
+use outlast_engine::{RepoHome, replay};
+use outlast_git::UserRepo;
+use outlast_journal::JournalReader;
+
+use crate::args::TaskSelection;
+use crate::failure::Failure;
+use crate::places::Places;
+
+/// A repository's state as its journal tells it.
+pub(crate) struct Journalled {
+    pub(crate) home: RepoHome,
+    pub(crate) reader: JournalReader,
+    pub(crate) core: Core,
+}
+
+impl Journalled {
+    /// The journal in a folder; nothing where there is none.
+    pub(crate) fn load(home: RepoHome) -> Result<Option<Self>, Failure> {
+        let reader = match JournalReader::open(home.journal()) {
+            Ok(reader) => reader,
+            Err(outlast_journal::Error::Missing { .. }) => return Ok(None),
+            Err(error) => return Err(outlast_engine::Error::from(error).into()),
+        };
+        let core = replay(&reader)?;
+        Ok(Some(Self { home, reader, core }))
+    }
+
+    /// Every journal of a home, or only that of the repository around the working directory.
+    pub(crate) fn load_all(places: &Places) -> Result<Vec<Self>, Failure> {
+        let folders = places.home.repositories().map_err(|error| {
+            Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, format!("{}: {error}", places.home.root().display())))
+        })?;
+        let mut found = Vec::new();
+        for folder in folders {
+            found.extend(Self::load(RepoHome::at(folder))?);
+        }
+        Ok(found)
+    }
+
+    /// The run of this name, or the newest: of this repository where there is one around, else of this machine.
+    pub(crate) fn find(places: &Places, run: Option<&str>) -> Result<(Self, RunId), Failure> {
+        let here = UserRepo::open(&places.cwd).ok().map(|repository| places.home.repository(repository.common_dir()));
+        if let Some(home) = here
+            && let Some(journalled) = Self::load(home)?
+            && let Some(id) = journalled.pick(run)
+        {
+            return Ok((journalled, id));
+        }
+        let mut found: Vec<(Self, RunId)> = Self::load_all(places)?
+            .into_iter()
+            .filter_map(|journalled| journalled.pick(run).map(|id| (journalled, id)))
+            .collect();
+        found.sort_by_key(|(journalled, id)| journalled.core.run(id).map(|run| run.started_at));
+        found.pop().ok_or_else(|| none(run))
+    }
+
+    fn pick(&self, run: Option<&str>) -> Option<RunId> {
+        match run {
+            Some(name) => self.core.run(&RunId::new(name)).map(|run| run.id.clone()),
+            None => self.core.runs.values().max_by_key(|run| run.started_at).map(|run| run.id.clone()),
+        }
+    }
+}
+
+fn none(run: Option<&str>) -> Failure {
+    let what = run.map_or_else(|| "there is no run yet".to_owned(), |run| format!("there is no run `{run}`"));
+    let told = Diagnostic::error("run/none", ExitCode::NotFound, what);
+    let told = if run.is_some() { told.fix("outlast    # lists every run") } else { told.fix("outlast run") };
+    told.into()
+}
+
+/// The tasks that a selection names, in the plan's order.
+pub(crate) fn tasks(run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
+    if selection.all {
+        return Ok(run.tasks.iter().map(|task| task.id.clone()).collect());
+    }
+    let mut chosen = vec![false; run.tasks.len()];
+    for wish in &selection.tasks {
+        let matches = matcher(wish)?;
+        let mut any = false;
+        for (task, chosen) in run.tasks.iter().zip(&mut chosen) {
+            if matches(&task.id, task.state()) {
+                *chosen = true;
+                any = true;
+            }
+        }
+        // A state that no task is in is an answer; a name that no task has is a mistake.
+        if !any && !wish.starts_with("state:") {
+            let what = format!("run `{}` has no task `{wish}`", run.id);
+            let told = Diagnostic::error("task/none", ExitCode::NotFound, what);
+            return Err(told.fix(format!("outlast status {}", run.id)).into());
+        }
+    }
+    Ok(run.tasks.iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(task, _)| task.id.clone()).collect())
+}
+
+type Matcher = Box<dyn Fn(&TaskId, &str) -> bool>;
+
+fn matcher(wish: &str) -> Result<Matcher, Failure> {
+    if let Some(state) = wish.strip_prefix("state:") {
+        let state = state.to_owned();
+        return Ok(Box::new(move |_, found| found == state));
+    }
+    let name = wish.to_owned();
+    // An id may itself hold characters of a glob, so the name as it stands counts too.
+    match Glob::parse(wish) {
+        Ok(glob) => Ok(Box::new(move |id, _| id.as_str() == name || glob.matches(id.as_str().as_bytes()))),
+        Err(_) => Ok(Box::new(move |id, _| id.as_str() == name)),
+    }
+}

@@ -1,0 +1,144 @@
+//! A run on one screen: what needs a person first, what works, what waits and until when, and which command helps.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use outlast_api::status::GROUPS;
+use outlast_api::{Status, TaskView};
+use outlast_core::Timestamp;
+
+use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, styled};
+
+/// How many tasks of a group are named before the rest is summed up: a screen holds about forty lines.
+const NAMED_MAX: usize = 12;
+
+/// The whole screen.
+pub(crate) fn status(status: &Status, now: Timestamp) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "{}  {}  {} ▸ {}",
+        styled(BOLD, &status.run),
+        styled(state_style(&status.state), &status.state),
+        short(&status.base),
+        status.target
+    );
+    let engine = match &status.engine {
+        Some(engine) => format!("engine: process {}", engine.pid),
+        None => "no engine is running".to_owned(),
+    };
+    let _ = writeln!(text, "{}", styled(DIM, format!("{engine} · {} · {}", spent(status), accounts(status, now))));
+    for (group, states) in GROUPS {
+        let tasks: Vec<&TaskView> = status.tasks.iter().filter(|task| states.contains(&task.state.as_str())).collect();
+        if tasks.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n{} ({})", styled(BOLD, group), tasks.len());
+        for task in tasks.iter().take(NAMED_MAX) {
+            let _ = writeln!(text, "  {}", line(task, now));
+        }
+        if tasks.len() > NAMED_MAX {
+            let _ = writeln!(text, "  {}", styled(DIM, format!("and {} more", tasks.len() - NAMED_MAX)));
+        }
+    }
+    for command in advice(status) {
+        let _ = writeln!(text, "\n{command}");
+    }
+    text
+}
+
+/// One task in one line.
+pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
+    let mut text = format!("{} {}", styled(task_style(&task.state), format!("{:<10}", task.state)), task.id);
+    if task.attempts > 1 {
+        let _ = write!(text, "  attempt {}", task.attempts);
+    }
+    if task.turns > 0 {
+        let _ = write!(text, "  {}", count(task.turns as usize, "turn"));
+    }
+    if let Some(landed) = &task.landed {
+        let _ = write!(text, "  {}", styled(DIM, short(landed)));
+    }
+    if let Some(cause) = &task.cause {
+        let _ = write!(text, "  {}", styled(YELLOW, cause));
+    }
+    if let Some(detail) = &task.detail {
+        let _ = write!(text, ": {detail}");
+    }
+    if let Some(until) = task.reset_at.as_deref().and_then(seconds_until(now)) {
+        let _ = write!(text, "  {}", styled(BOLD, format!("goes on in {}", duration(until))));
+    }
+    text
+}
+
+/// The seconds from `now` to an RFC 3339 time.
+fn seconds_until(now: Timestamp) -> impl Fn(&str) -> Option<i64> {
+    move |at| {
+        let at: jiff::Timestamp = at.parse().ok()?;
+        Some((at.as_millisecond() - now.as_millis()) / 1000)
+    }
+}
+
+fn spent(status: &Status) -> String {
+    let tokens = status.budget.tokens_used;
+    match status.budget.usd_used {
+        Some(usd) if tokens > 0 => format!("{tokens} tokens, {usd:.4} USD"),
+        _ if tokens > 0 => format!("{tokens} tokens, price unknown"),
+        _ => "no tokens yet".to_owned(),
+    }
+}
+
+fn accounts(status: &Status, now: Timestamp) -> String {
+    let closed = status.accounts.iter().filter_map(|account| {
+        let window = account.windows.iter().find(|window| window.state == "closed")?;
+        let until = window.reset_at.as_deref().and_then(seconds_until(now));
+        let until = until.map_or_else(|| "unknown".to_owned(), duration);
+        Some(format!("account `{}` opens in {until}", account.name))
+    });
+    let closed: Vec<String> = closed.collect();
+    if closed.is_empty() { "accounts open".to_owned() } else { closed.join(", ") }
+}
+
+/// Which commands help now.
+fn advice(status: &Status) -> Vec<String> {
+    let has = |state: &str| status.counts.get(state).is_some_and(|&n| n > 0);
+    let mut advice = Vec::new();
+    let mut say = |command: String, what: &str| advice.push(format!("{}  {}", styled(BOLD, command), styled(DIM, what)));
+    let run = &status.run;
+    if has("done") {
+        say(format!("outlast diff --run {run} state:done"), "shows what waits for you");
+        say(format!("outlast land --run {run} state:done"), &format!("lands it on {}", status.target));
+    }
+    if status.engine.is_none() && matches!(status.state.as_str(), "running" | "parked" | "stopped") {
+        say(format!("outlast resume {run}"), "goes on where it was");
+    }
+    if let Some(task) = status.tasks.iter().find(|task| task.state == "failed") {
+        say(format!("outlast log --run {run} {}", task.id), "shows what happened to it");
+    }
+    advice
+}
+
+/// An object id as people quote it.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(..10).unwrap_or(id)
+}
+
+pub(crate) fn state_style(state: &str) -> Style {
+    match state {
+        "done" => GREEN,
+        "failed" => RED,
+        "degraded" | "parked" | "stopped" => YELLOW,
+        _ => BOLD,
+    }
+}
+
+pub(crate) fn task_style(state: &str) -> Style {
+    match state {
+        "landed" | "done" => GREEN,
+        "failed" | "blocked" | "stale" => RED,
+        "held" | "parked" | "asking" => YELLOW,
+        "running" | "verifying" | "landing" => BOLD,
+        _ => DIM,
+    }
+}
