@@ -22,7 +22,7 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use crate::containment::Containment;
 use crate::error::{Error, Result};
 use crate::shim;
-use crate::sys::{fork, signals};
+use crate::sys::{environment, fork, signals};
 
 use super::Answer;
 
@@ -37,8 +37,10 @@ pub(super) fn serve(socket: &OwnedFd) -> i32 {
     }
 }
 
-/// Leaves the engine's terminal and descriptors: an engine's output pipe must close when the engine ends.
+/// Leaves the engine's environment, terminal and descriptors: its keys must not be found in a shim, and its output pipe must
+/// close when it ends.
 fn detach(socket: &OwnedFd) -> Result<SignalFd> {
+    environment::wipe();
     fork::close_others(&[socket.as_fd()]).map_err(Error::system("close descriptors"))?;
     setsid().map_err(Error::system("start a session"))?;
     prctl::set_name(c"outlast-spawner").map_err(Error::system("name the process"))?;

@@ -12,6 +12,9 @@ use crate::support::{Bench, Running, Test, block_on, make_gate, open_gate};
 /// Set in the environment of the test program when it is to play an engine: the attempt folder whose launch it starts.
 pub(crate) const ENGINE_VARIABLE: &str = "OUTLAST_TEST_ENGINE";
 
+/// A key that a user has exported.
+const CANARY: &str = "sk-canary-5c1f";
+
 pub(crate) const TESTS: &[Test] = &[
     ("d10_a_killed_engine_loses_nothing", |_| {
         block_on(async {
@@ -38,6 +41,31 @@ pub(crate) const TESTS: &[Test] = &[
             assert_eq!(files::load_exit(&running.spec.attempt_dir).unwrap(), Some(exit));
             assert_eq!(running.stdout(), "ready\ngo\n");
             assert!(!running.spec.control_socket.exists());
+        });
+    }),
+    ("no_key_of_the_engines_environment_is_left_in_its_forks", |_| {
+        block_on(async {
+            let mut bench = Bench::new("sleep 600");
+            bench.spec.listener = Some(crate::upstream::listener_to(&bench.folder().join("gateway")));
+            let (mut engine, shim) = start_engine(&bench.spec);
+            let mut client = ShimClient::connect(&bench.spec.control_socket).await.unwrap();
+            let Some(Event::State(state)) = client.next_event().await.unwrap() else { panic!("no greeting") };
+            let running = Running::adopted(bench, shim, client, *state);
+            // An ordinary user cannot read the shim's, which is hidden; root can, and must find nothing.
+            let shows_key = |pid: i32| {
+                std::fs::read(format!("/proc/{pid}/environ"))
+                    .is_ok_and(|bytes| bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes()))
+            };
+            let spawner = child_named(engine.id(), "outlast-spawner").pid;
+            let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.shim.pid)).unwrap();
+            let children: Vec<i32> = children.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+            assert_eq!(children.len(), 2, "listener and first process");
+            assert!(shows_key(engine.id().cast_signed()), "the search finds what is there");
+            for pid in children.into_iter().chain([spawner, running.shim.pid]) {
+                assert!(!shows_key(pid), "process {pid}");
+            }
+            engine.kill().unwrap();
+            engine.wait().unwrap();
         });
     }),
     ("shims_outlive_the_spawner_and_it_is_missed", |_| {
@@ -127,6 +155,7 @@ fn start_engine(spec: &LaunchSpec) -> (std::process::Child, ShimId) {
     let program = std::env::current_exe().unwrap();
     let mut engine = Command::new(program)
         .env(ENGINE_VARIABLE, &spec.attempt_dir)
+        .env("ANTHROPIC_API_KEY", CANARY)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -73,17 +73,21 @@ pub(crate) const TESTS: &[Test] = &[
             }
         });
     }),
-    ("a_program_asked_to_end_may_say_goodbye", |spawner| {
+    ("d13_a_stopped_program_asked_to_end_may_say_goodbye", |spawner| {
         block_on(async {
-            let mut bench =
-                Bench::new("trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 600 & wait; done");
-            bench.spec.kill_grace = Duration::from_secs(10);
-            let mut running = bench.start(spawner).await;
-            running.wrote(6).await;
-            running.client.kill("time to go").await.unwrap();
-            let exit = running.exited().await;
-            assert_eq!((exit.reason, exit.code), (ExitReason::Killed, Some(3)));
-            assert_eq!(running.stdout(), "ready\nsaved\n");
+            for containment in [ContainmentChoice::Auto, ContainmentChoice::Subreaper] {
+                let script =
+                    "trap 'echo saved; exit 3' TERM; echo ready; kill -STOP $$; while :; do sleep 600 & wait; done";
+                let mut bench = Bench::new(script);
+                bench.spec.kill_grace = Duration::from_secs(10);
+                bench.spec.containment = containment;
+                let mut running = bench.start(spawner).await;
+                running.wrote(6).await;
+                running.client.kill("time to go").await.unwrap();
+                let exit = running.exited().await;
+                assert_eq!((exit.reason, exit.code), (ExitReason::Killed, Some(3)), "{containment:?}");
+                assert_eq!(running.stdout(), "ready\nsaved\n");
+            }
         });
     }),
     ("the_shim_asked_to_end_ends_its_tree", |spawner| {
