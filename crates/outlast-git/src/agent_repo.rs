@@ -39,6 +39,11 @@ impl AgentRepo {
         Some(Self { git_dir, reader, packs: OnceCell::new(), scratch })
     }
 
+    /// Tells whether its refs are files: only those are read.
+    pub(crate) fn has_plain_refs(&self) -> bool {
+        self.git_dir.stat(b"reftable".as_bstr()).is_err()
+    }
+
     /// The commit HEAD stands for; `None` when there is none or it cannot be told.
     pub(crate) fn head(&self) -> Option<ObjectId> {
         let text = self.git_dir.read(b"HEAD".as_bstr(), 4096).ok()?;

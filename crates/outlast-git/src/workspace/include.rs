@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use gix::bstr::{BStr, BString, ByteSlice};
@@ -62,7 +62,8 @@ fn copy_one(source: &Folder, to: &Path, path: &BStr) -> io::Result<bool> {
     let stat = folder.stat(name)?;
     match inside::kind(&stat) {
         SFlag::S_IFREG => {
-            let mode = if is_secret(name) { 0o600 } else { stat.st_mode & 0o755 };
+            let file = folder.file(name)?;
+            let mode = if is_secret(name) { 0o600 } else { file.metadata()?.mode() & 0o755 };
             let bytes = folder.read(name, u64::MAX - 1)?;
             inside::write_inside(to, path, &bytes, mode)?;
             std::fs::set_permissions(to.join(path.to_path_lossy()), std::fs::Permissions::from_mode(mode))?;

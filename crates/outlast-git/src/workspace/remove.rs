@@ -76,6 +76,9 @@ impl Workspace {
             Note::Skipped { path, .. } => Some(format!("`{path}` is in no checkpoint")),
             _ => None,
         }));
+        if agent.as_ref().is_some_and(|agent| !agent.has_plain_refs()) {
+            open.push("its repository keeps refs in a format that is not read".to_owned());
+        }
         for (name, id) in self.own_tips(store, user, agent.as_ref())? {
             if !batch.holds(&id) {
                 open.push(format!("commit {id} of {name} is not in the store"));
@@ -128,7 +131,7 @@ impl Workspace {
         Ok(kept.into_iter().map(oid::of).collect())
     }
 
-    /// Removes the workspace.
+    /// Removes the workspace. What the agent committed beside its HEAD is saved by [`Workspace::archive`], called first.
     ///
     /// # Errors
     /// [`Error::Unpinned`] and [`Error::InUse`] unless forced; [`Error::Io`].

@@ -86,6 +86,25 @@ fn a_landing_is_one_commit_in_the_users_name_on_a_branch_of_the_run() {
 }
 
 #[test]
+fn a_landing_of_many_files_is_whole() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    for n in 0..200 {
+        write(workspace.path(), &format!("gen/{}/{n}", n % 7), format!("{n}\n").repeat(n));
+    }
+    let end = world.checkpoint(&workspace, "t");
+    world.fsck_store();
+    let candidate = world.ready("t", &end, &world.base);
+    let step = world.published("t", "outlast/run-1", None, &candidate);
+    world.published("t", "outlast/run-1", None, &candidate);
+    assert_eq!(go(&world, &step), MoveOutcome::Moved);
+    std::fs::remove_dir_all(world.store.path()).unwrap();
+    git(&world.repo, &["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(git(&world.repo, &["ls-tree", "-r", "--name-only", "outlast/run-1", "gen"]).lines().count(), 200);
+    assert_eq!(git(&world.repo, &["count-objects", "-v"]).lines().filter(|l| l.starts_with("garbage: 0")).count(), 1);
+}
+
+#[test]
 fn a_target_that_is_checked_out_clean_moves_with_its_checkout() {
     let world = World::new();
     assert_eq!(go(&world, &step(&world, "main")), MoveOutcome::Moved);
