@@ -3,10 +3,10 @@
 //! Called again and again until it has nothing to add; each call looks only at tasks that are in flight or could start.
 
 use crate::core::{Core, next_epoch};
-use crate::glob;
-use crate::ids::{AccountId, TaskId};
+use crate::ids::AccountId;
 use crate::record::{EndReason, Fact, Record, RunEnd, Rung, Stream};
-use crate::run::{Index, Mode, Run};
+use crate::run::{Mode, Run};
+use crate::scope::Claims;
 use crate::task::{Phase, Stage, Task};
 use crate::time::Timestamp;
 
@@ -36,18 +36,20 @@ impl Core {
     /// Starts tasks while there is room, begun ones first, then in the plan's order.
     fn starts(&self, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
         let mut room = run.spec.concurrency.saturating_sub(run.busy);
+        if room == 0 {
+            return;
+        }
         let due = run.waiting.iter().take_while(|(until, _)| *until <= now).map(|&(_, index)| index);
-        let mut chosen: Vec<Index> = Vec::new();
+        let mut claims = Claims::of(run);
         for index in due.chain(run.ready.iter().map(|&(_, index)| index)) {
             if room == 0 {
                 break;
             }
             let task = &run.tasks[index as usize];
-            if self.quota_until(task, now).is_some() || clash(run, &chosen, task).is_some() {
+            if self.quota_until(task, now).is_some() || claims.add(task).is_err() {
                 continue;
             }
             records.push(start(run, task, now));
-            chosen.push(index);
             room -= 1;
         }
     }
@@ -100,19 +102,6 @@ fn start(run: &Run, task: &Task, now: Timestamp) -> Record {
     };
     let fact = Fact::AttemptStarted { number: task.attempts.saturating_add(1), epoch: next_epoch(task.attempts), rung };
     Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact }
-}
-
-/// The task in flight, or about to be, whose scope meets this one's.
-pub(crate) fn clash(run: &Run, chosen: &[Index], task: &Task) -> Option<TaskId> {
-    let in_flight = run.active.iter().map(|&index| &run.tasks[index as usize]).filter(|other| other.is_busy());
-    let about_to_be = chosen.iter().map(|&index| &run.tasks[index as usize]);
-    in_flight.chain(about_to_be).find(|other| meet(&other.spec.writes, &task.spec.writes)).map(|other| other.id.clone())
-}
-
-/// Whether two scopes can change one file. A scope that is not declared meets nothing: its workspace is its own, and
-/// the landing finds what does not merge.
-fn meet(a: &[String], b: &[String]) -> bool {
-    a.iter().any(|a| b.iter().any(|b| glob::overlap(a, b)))
 }
 
 /// How a run in which nothing is left to do has ended.

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
-use crate::decide::clash;
 use crate::ids::{AccountId, RunId, TaskId};
 use crate::record::LandingCause;
 use crate::run::Mode;
+use crate::scope::Claims;
 use crate::task::{Failure, Held, Phase};
 use crate::time::Timestamp;
 
@@ -96,7 +96,7 @@ impl Core {
                     Why::Paused
                 } else if let Some((until, account)) = self.quota_until(task, now) {
                     Why::Quota { account, until }
-                } else if let Some(task) = clash(run, &[], task) {
+                } else if let Err(task) = Claims::of(run).add(task) {
                     Why::Scope { task }
                 } else if run.busy >= run.spec.concurrency {
                     Why::NoRoom { concurrency: run.spec.concurrency }

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod record;
 pub mod retry;
 pub mod run;
+mod scope;
 pub mod task;
 pub mod time;
 pub mod usage;

@@ -147,3 +147,14 @@ fn texts_that_are_no_globs_say_why() {
     assert_eq!(error(&"a".repeat(2000)), Error::TooLong(2000));
     assert!(overlap("a[b", "c"));
 }
+
+proptest! {
+    /// The quick look may only ever say what the full reading says.
+    #[test]
+    fn a_quick_look_agrees_with_the_full_reading(a in r"[ab/*?\[{}\\]{0,8}", b in r"[ab/*?\[{}\\]{0,8}") {
+        if plainly_apart(&a, &b) {
+            let (a, b) = (Glob::parse(&a).unwrap(), Glob::parse(&b).unwrap());
+            prop_assert!(!a.overlaps(&b));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Declared scopes that must not meet while they are worked on.
+//!
+//! A scope that is not declared meets nothing: its workspace is its own, and the landing finds what does not merge.
+
+use std::cell::OnceCell;
+
+use crate::glob::{self, Glob};
+use crate::ids::TaskId;
+use crate::run::Run;
+use crate::task::Task;
+
+/// The scopes of everything that is worked on, each glob read once, however many are held against it.
+pub(crate) struct Claims<'a>(Vec<Claim<'a>>);
+
+impl<'a> Claims<'a> {
+    /// What is claimed in a run now.
+    pub(crate) fn of(run: &'a Run) -> Self {
+        Self(run.active().filter(|task| task.is_busy()).map(Claim::new).collect())
+    }
+
+    /// Adds a task that is about to be worked on, unless its scope meets another's: then that one is named.
+    pub(crate) fn add(&mut self, task: &'a Task) -> Result<(), TaskId> {
+        let claim = Claim::new(task);
+        if let Some(other) = self.0.iter().find(|other| other.meets(&claim)) {
+            return Err(other.task.id.clone());
+        }
+        self.0.push(claim);
+        Ok(())
+    }
+}
+
+/// One task's scope.
+struct Claim<'a> {
+    task: &'a Task,
+    /// Nothing where the text is no glob.
+    globs: Vec<OnceCell<Option<Glob>>>,
+}
+
+impl<'a> Claim<'a> {
+    fn new(task: &'a Task) -> Self {
+        Self { task, globs: task.spec.writes.iter().map(|_| OnceCell::new()).collect() }
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        let (a, b) = (&self.task.spec.writes, &other.task.spec.writes);
+        (0..a.len()).any(|i| (0..b.len()).any(|j| self.glob_meets(i, other, j)))
+    }
+
+    fn glob_meets(&self, i: usize, other: &Self, j: usize) -> bool {
+        let (a, b) = (&self.task.spec.writes[i], &other.task.spec.writes[j]);
+        if a == b || glob::plainly_apart(a, b) {
+            return a == b;
+        }
+        match (self.glob(i), other.glob(j)) {
+            (Some(a), Some(b)) => a.overlaps(b),
+            // Nothing is known about what is no glob.
+            _ => true,
+        }
+    }
+
+    fn glob(&self, i: usize) -> Option<&Glob> {
+        self.globs[i].get_or_init(|| Glob::parse(&self.task.spec.writes[i]).ok()).as_ref()
+    }
+}
