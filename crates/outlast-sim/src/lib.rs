@@ -1,1 +1,35 @@
 //! Deterministic simulator of the core: seeds, faults, bug base.
+//!
+//! Drives the same [step](outlast_core::driver::Driver::step) as the engine, over a simulated journal, world and
+//! clock, and judges every step by invariants. A seed is a whole history: the same seed gives the same records.
+
+mod agenda;
+mod bugbase;
+mod cli;
+mod disk;
+mod invariant;
+mod profile;
+mod referee;
+mod report;
+mod rng;
+mod scenario;
+mod simulation;
+mod world;
+
+use outlast_core::Record;
+
+pub use bugbase::cases as bug_base;
+pub use cli::main;
+pub use invariant::{Invariant, Violation};
+pub use profile::{Faults, Profile};
+pub use report::Report;
+
+/// Simulates one seed.
+pub fn run(seed: u64, profile: &Profile) -> Report {
+    history(seed, profile).0
+}
+
+/// Simulates one seed, and keeps the records that led there.
+pub fn history(seed: u64, profile: &Profile) -> (Report, Vec<Record>) {
+    simulation::Simulation::new(seed, profile).run()
+}

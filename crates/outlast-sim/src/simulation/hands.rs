@@ -1,0 +1,366 @@
+//! Hands: the operations under way, which act on the world in stages and report as they go.
+//!
+//! A hand may be doubled, may go on after it was cancelled, and its reports may be lost, doubled or late. What it does
+//! to the world in each stage happens at one instant, as an atomic effect does.
+
+use outlast_core::Oid;
+use outlast_core::admit::{AttemptNews, Command, LandingNews};
+use outlast_core::class::Class;
+use outlast_core::desired::{Operation, OperationKey};
+use outlast_core::driver::Input;
+use outlast_core::record::{LandingCause, Verdict};
+
+use super::{Event, Simulation};
+use crate::agenda::Instant;
+use crate::invariant::{Invariant, Violation};
+use crate::scenario::Spot;
+use crate::world::Launch;
+use crate::world::agent::{self, failed};
+use crate::world::target::Moved;
+
+/// Names a hand for good.
+pub(super) type HandId = u64;
+
+/// An operation under way.
+#[derive(Debug)]
+pub(super) struct Hand {
+    key: OperationKey,
+    pub(super) operation: Operation,
+    pub(super) spot: Spot,
+    pub(super) stage: Stage,
+    /// Whether anybody listens to it.
+    pub(super) is_heard: bool,
+    last_report_at: Instant,
+}
+
+/// How far a hand is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    First,
+    Second,
+    /// It watches an agent.
+    Watching,
+}
+
+/// News on its way to the driver.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// Who sent it, and whether this ends the operation.
+    pub(super) hand: Option<(HandId, bool)>,
+    pub(super) key: OperationKey,
+    pub(super) command: Option<Command>,
+}
+
+impl Message {
+    /// Whether it says that a landing did not happen.
+    pub(super) const fn is_refusal(&self) -> bool {
+        is_refusal(self.command.as_ref())
+    }
+}
+
+/// How long a stage takes, in milliseconds.
+const STAGE: (u64, u64) = (1, 4_000);
+/// How late a late report may be.
+const LATE: (u64, u64) = (1_000, 600_000);
+
+impl Simulation<'_> {
+    /// The driver starts an operation.
+    pub(super) fn begin(&mut self, key: OperationKey, operation: Operation) -> Result<(), Violation> {
+        let unknown = || Invariant::RecordBeforeEffect.broken(format!("{key:?} is of no task"));
+        let spot = self.scenario.spot(&key.run, &key.task).ok_or_else(unknown)?;
+        Invariant::InFlightIsDesired
+            .holds(!self.in_hand.contains_key(&key), || format!("{key:?} is started while it is in flight"))?;
+        if let Operation::Attempt { number, .. } = operation {
+            Invariant::RecordBeforeEffect.holds(self.referee.is_live(spot, number), || {
+                format!("{spot:?}: attempt {number} is launched and not on record")
+            })?;
+        }
+        if matches!(operation, Operation::Move { .. }) {
+            Invariant::RecordBeforeEffect.holds(self.referee.is_landing(spot), || {
+                format!("{spot:?}: the target is moved and no landing is on record")
+            })?;
+        }
+        let id = self.add_hand(key.clone(), operation.clone(), spot);
+        self.in_hand.insert(key.clone(), id);
+        if self.rng.chance(self.faults().executed_twice) {
+            self.add_hand(key, operation, spot);
+        }
+        Ok(())
+    }
+
+    fn add_hand(&mut self, key: OperationKey, operation: Operation, spot: Spot) -> HandId {
+        self.next_hand += 1;
+        let hand =
+            Hand { key, operation, spot, stage: Stage::First, is_heard: true, last_report_at: self.agenda.now() };
+        self.hands.insert(self.next_hand, hand);
+        self.work_after(self.next_hand);
+        self.next_hand
+    }
+
+    fn work_after(&mut self, id: HandId) {
+        let delay = self.rng.between(STAGE);
+        self.agenda.after(delay, Event::Work(id));
+    }
+
+    /// The driver cancels an operation. Its hand may go on for a while, unheard or heard too late.
+    pub(super) fn stop(&mut self, key: &OperationKey) -> Result<(), Violation> {
+        let id = self.in_hand.remove(key);
+        Invariant::InFlightIsDesired.holds(id.is_some(), || format!("{key:?} is cancelled and is not in flight"))?;
+        let ignored = self.faults().cancel_ignored;
+        let mut gone = Vec::new();
+        for (&id, hand) in &self.hands {
+            if hand.key == *key && !self.rng.chance(ignored) {
+                gone.push(id);
+            }
+        }
+        for id in gone {
+            self.hands.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// The next stage of a hand.
+    pub(super) fn work(&mut self, id: HandId) -> Result<(), Violation> {
+        let Some(hand) = self.hands.get(&id) else {
+            return Ok(());
+        };
+        let (spot, stage) = (hand.spot, hand.stage);
+        match hand.operation.clone() {
+            Operation::Attempt { number, needs, .. } => match stage {
+                Stage::First => {
+                    let base = self.world.prepare(spot, || base_of(&needs));
+                    self.attempt_news(id, number, AttemptNews::WorkspaceReady(base), false);
+                    self.next_stage(id);
+                }
+                Stage::Second => self.launch(id, spot, number)?,
+                Stage::Watching => {}
+            },
+            Operation::End { number, .. } => match stage {
+                Stage::First => {
+                    self.world.end(spot, number);
+                    self.next_stage(id);
+                }
+                _ => self.attempt_news(id, number, AttemptNews::Ended, true),
+            },
+            Operation::Verify { number, .. } => match stage {
+                Stage::First => self.next_stage(id),
+                _ => self.verify(id, spot, number)?,
+            },
+            Operation::Candidate { .. } => self.candidate(id, spot),
+            Operation::Move { old, new } => match stage {
+                Stage::First => match self.world.targets[spot.run].advance(old.as_ref(), &new) {
+                    Moved::Holds => self.next_stage(id),
+                    Moved::Elsewhere => self.refuse(id, LandingCause::TargetMoved),
+                    Moved::Unsafe => self.refuse(id, LandingCause::TargetCheckedOut),
+                },
+                _ => self.landing_news(id, LandingNews::Landed(new)),
+            },
+            Operation::Discard => match stage {
+                Stage::First => {
+                    self.world.archive(spot)?;
+                    self.next_stage(id);
+                }
+                _ => {
+                    let (run, task) = self.names(spot);
+                    self.report(id, Command::Discarded { run, task }, true);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn next_stage(&mut self, id: HandId) {
+        if let Some(hand) = self.hands.get_mut(&id) {
+            hand.stage = Stage::Second;
+        }
+        self.work_after(id);
+    }
+
+    /// Launches an agent, or finds the one that was launched, and watches it.
+    fn launch(&mut self, id: HandId, spot: Spot, number: u32) -> Result<(), Violation> {
+        let needs_quota = self.scenario.task(spot).spec.needs_quota;
+        if self.world.tree(spot, number).is_none() && self.rng.chance(self.faults().agent_fails / 4) {
+            let outcome = failed(Class::Startup, "it never got going");
+            self.attempt_news(id, number, AttemptNews::Exited(outcome), true);
+            return Ok(());
+        }
+        let faults = self.faults().clone();
+        let rng = &mut self.rng;
+        let script = || agent::draw(rng, &faults, needs_quota);
+        match self.world.launch(spot, number, script)? {
+            Launch::Started => self.agent_later(spot, number),
+            Launch::Found => {}
+            Launch::Fenced => {
+                self.hands.remove(&id);
+                return Ok(());
+            }
+        }
+        self.watch(id, spot, number);
+        Ok(())
+    }
+
+    /// Tells what is found of an agent, and all that happens to it from now on.
+    fn watch(&mut self, id: HandId, spot: Spot, number: u32) {
+        let Some(tree) = self.world.tree(spot, number) else {
+            return;
+        };
+        let mut news = vec![AttemptNews::Spawned(tree.shim.clone())];
+        news.extend(tree.session.clone().map(AttemptNews::SessionSeen));
+        news.extend(tree.checkpoint.clone().map(AttemptNews::Checkpointed));
+        news.push(match tree.held {
+            Some((class, until)) => AttemptNews::Held { class, until },
+            None => AttemptNews::Released,
+        });
+        let outcome = tree.outcome();
+        for news in news {
+            self.attempt_news(id, number, news, false);
+        }
+        if let Some(outcome) = outcome {
+            self.attempt_news(id, number, AttemptNews::Exited(outcome), true);
+        } else if let Some(hand) = self.hands.get_mut(&id) {
+            hand.stage = Stage::Watching;
+        }
+    }
+
+    /// Tells every hand that watches this attempt.
+    pub(super) fn tell_watchers(&mut self, spot: Spot, number: u32, news: &AttemptNews) {
+        let watchers: Vec<HandId> = self
+            .hands
+            .iter()
+            .filter(|(_, hand)| hand.spot == spot && hand.stage == Stage::Watching)
+            .filter(|(_, hand)| matches!(hand.operation, Operation::Attempt { number: n, .. } if n == number))
+            .map(|(&id, _)| id)
+            .collect();
+        let last = matches!(news, AttemptNews::Exited(_));
+        for id in watchers {
+            self.attempt_news(id, number, news.clone(), last);
+        }
+    }
+
+    fn verify(&mut self, id: HandId, spot: Spot, number: u32) -> Result<(), Violation> {
+        // A check that nobody waits for any more may be late; its verdict is refused.
+        if self.hands.get(&id).is_some_and(|hand| self.in_hand.get(&hand.key) == Some(&id)) {
+            self.world.at_rest(spot, "its work is checked")?;
+        }
+        let verdict = if self.rng.chance(self.faults().verify_fails) {
+            Verdict::Failed { class: self.rng.pick(&[Class::Verify, Class::Scope]), why: "red".into() }
+        } else {
+            Verdict::Passed { result: oid("result", spot, number) }
+        };
+        let (run, task) = self.names(spot);
+        let command = Command::Verified { run, task, number, checkpoint: Some(oid("tree", spot, number)), verdict };
+        self.report(id, command, true);
+        Ok(())
+    }
+
+    /// Makes a commit that can land, unless it is on the target or cannot be made.
+    fn candidate(&mut self, id: HandId, spot: Spot) {
+        let refused = self.rng.chance(self.faults().landing_fails);
+        let target = &mut self.world.targets[spot.run];
+        if let Some(commit) = target.landed(spot.task) {
+            return self.landing_news(id, LandingNews::Landed(commit));
+        }
+        if target.checked_out {
+            return self.refuse(id, LandingCause::TargetCheckedOut);
+        }
+        if refused {
+            let causes = [LandingCause::Conflict, LandingCause::Verify, LandingCause::Empty];
+            let cause = self.rng.pick(&causes);
+            if cause == LandingCause::Empty {
+                self.world.targets[spot.run].mark_empty(spot.task);
+            }
+            return self.refuse(id, cause);
+        }
+        let (old, new) = target.candidate(spot.task);
+        self.landing_news(id, LandingNews::Candidate { old, new });
+    }
+
+    fn refuse(&mut self, id: HandId, cause: LandingCause) {
+        let detail = cause.name().to_owned();
+        self.landing_news(id, LandingNews::Refused { cause, detail });
+    }
+
+    fn landing_news(&mut self, id: HandId, news: LandingNews) {
+        let Some(hand) = self.hands.get(&id) else {
+            return;
+        };
+        let (run, task) = self.names(hand.spot);
+        self.report(id, Command::Landing { run, task, news }, true);
+    }
+
+    fn attempt_news(&mut self, id: HandId, number: u32, news: AttemptNews, last: bool) {
+        let Some(hand) = self.hands.get(&id) else {
+            return;
+        };
+        let (Operation::Attempt { epoch, .. } | Operation::End { epoch, .. }) = hand.operation else {
+            return;
+        };
+        let (run, task) = self.names(hand.spot);
+        let command = Command::Attempt { run, task, number, epoch, news };
+        self.report(id, command, last);
+    }
+
+    /// Sends news to the driver, in order; the last of a hand may be lost, and all may come again, late.
+    ///
+    /// A landing's refusal names no commit, so that one of an earlier landing cannot be told from one of this: effects
+    /// promise it once, from the operation that is in flight. Everything else may come as often as it likes.
+    fn report(&mut self, id: HandId, command: Command, last: bool) {
+        let faults = self.faults().clone();
+        let now = self.agenda.now();
+        let Some(hand) = self.hands.get_mut(&id) else {
+            return;
+        };
+        let command = Some(command);
+        let is_refusal = is_refusal(command.as_ref());
+        let in_flight = self.in_hand.get(&hand.key) == Some(&id);
+        let mut at = hand.last_report_at.max(now) + self.rng.between((0, 20));
+        if last && self.rng.chance(faults.outcome_late) {
+            at += self.rng.between(LATE);
+        }
+        hand.last_report_at = at;
+        let (key, is_heard) = (hand.key.clone(), hand.is_heard && (in_flight || !is_refusal));
+        if last {
+            self.hands.remove(&id);
+        }
+        if !is_heard {
+            return;
+        }
+        if !is_refusal && self.rng.chance(faults.outcome_doubled) {
+            let again = Message { hand: None, key: key.clone(), command: command.clone() };
+            let late = self.rng.between(LATE);
+            self.agenda.at(at + late, Event::Deliver(again));
+        }
+        let lost = last && in_flight && self.rng.chance(faults.outcome_lost);
+        let message = Message { hand: Some((id, last)), key, command: command.filter(|_| !lost) };
+        self.agenda.at(at, Event::Deliver(message));
+    }
+
+    /// News arrives, where anybody is there to take it.
+    pub(super) fn deliver(&mut self, message: Message) {
+        if self.driver.is_none() {
+            return;
+        }
+        // Only the hand that the driver counts as in flight can return it.
+        let returns = message.hand.is_some_and(|(id, last)| last && self.in_hand.get(&message.key) == Some(&id));
+        self.tell(Input { command: message.command, returns: returns.then_some(message.key) });
+    }
+
+    fn names(&self, spot: Spot) -> (outlast_core::RunId, outlast_core::TaskId) {
+        let run = &self.scenario.runs[spot.run];
+        (run.id.clone(), run.tasks[spot.task].id.clone())
+    }
+}
+
+const fn is_refusal(command: Option<&Command>) -> bool {
+    matches!(command, Some(Command::Landing { news: LandingNews::Refused { .. }, .. }))
+}
+
+/// The commit that a task starts from: the run's base with the results that it needs.
+fn base_of(needs: &[Oid]) -> Oid {
+    let needs: Vec<&str> = needs.iter().map(Oid::as_str).collect();
+    Oid::new(format!("base[{}]", needs.join(",")))
+}
+
+fn oid(what: &str, spot: Spot, number: u32) -> Oid {
+    Oid::new(format!("{what}-{}-{}-{number}", spot.run, spot.task))
+}

@@ -1,0 +1,262 @@
+//! Whatever acts without being asked: people, agents, providers and the wall clock.
+
+use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::driver::Driver;
+use outlast_core::task::Phase;
+use outlast_core::usage::Usage;
+use outlast_core::{Oid, RunId};
+
+use super::crash::Crash;
+use super::{Event, Simulation};
+use crate::invariant::Violation;
+use crate::scenario::Spot;
+use crate::world::agent::AgentStep;
+
+/// An act of a person, a provider or the clock.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    /// A person starts a run, if none of its id was started.
+    Start(usize),
+    Pause(usize),
+    Stop(usize),
+    Resume(usize),
+    Land(Spot),
+    Discard(Spot),
+    /// A person commits on the target.
+    Commit(usize),
+    /// A person checks the target out, or leaves it.
+    CheckOut(usize, bool),
+    /// The wall clock jumps by so many milliseconds.
+    Jump(i64),
+    /// The faults stop, and everything goes on that was paused.
+    Quiet,
+}
+
+/// How long people wait before they try again what found no orchestrator.
+const PATIENCE: u64 = 30_000;
+/// How long a checked-out target or a pause lasts.
+const BREAK: (u64, u64) = (5_000, 1_200_000);
+/// The farthest that the wall clock jumps.
+const JUMP_MAX: u64 = 7_200_000;
+/// How often everything is asked to land once nothing else is left to do.
+const LAND_ROUNDS: u32 = 3;
+
+impl Simulation<'_> {
+    /// Draws what will be done unasked.
+    pub(super) fn plan_acts(&mut self) {
+        self.agenda.at(0, Event::Act(Act::Start(0)));
+        for run in 1..self.scenario.runs.len() {
+            let at = self.rng.between((0, 600_000));
+            self.agenda.at(at, Event::Act(Act::Start(run)));
+        }
+        // Most of what a plan does is over in a part of the time in which faults may happen.
+        let soon = (1_000, self.profile.faults_end / 3);
+        for _ in 0..self.rng.between(self.profile.commands) {
+            let at = self.rng.between(soon);
+            self.plan_command(at);
+        }
+        for _ in 0..self.rng.between(self.profile.meddling) {
+            let run = self.rng.index(self.scenario.runs.len());
+            let at = self.rng.between(soon);
+            if self.rng.chance(500) {
+                self.agenda.at(at, Event::Act(Act::Commit(run)));
+            } else {
+                let until = at + self.rng.between(BREAK);
+                self.agenda.at(at, Event::Act(Act::CheckOut(run, true)));
+                self.agenda.at(until, Event::Act(Act::CheckOut(run, false)));
+            }
+        }
+        for _ in 0..self.rng.between(self.profile.clock_jumps) {
+            let at = self.rng.between(soon);
+            let by = i64::try_from(self.rng.below(JUMP_MAX)).unwrap_or(0);
+            let by = if self.rng.chance(500) { by } else { -by };
+            self.agenda.at(at, Event::Act(Act::Jump(by)));
+        }
+        let end = self.profile.faults_end;
+        self.agenda.at(end, Event::Act(Act::Quiet));
+    }
+
+    fn plan_command(&mut self, at: u64) {
+        let run = self.rng.index(self.scenario.runs.len());
+        let spot = Spot { run, task: self.rng.index(self.scenario.runs[run].tasks.len()) };
+        let act = match self.rng.below(20) {
+            0..=3 => Act::Pause(run),
+            4 | 5 => Act::Stop(run),
+            6 | 7 => Act::Discard(spot),
+            _ => Act::Land(spot),
+        };
+        let pauses = matches!(act, Act::Pause(_) | Act::Stop(_));
+        self.agenda.at(at, Event::Act(act));
+        if pauses {
+            let until = at + self.rng.between(BREAK);
+            self.agenda.at(until, Event::Act(Act::Resume(run)));
+        }
+    }
+
+    /// Something is done unasked.
+    pub(super) fn act(&mut self, act: Act) {
+        let command = match act.clone() {
+            Act::Commit(run) => return self.world.targets[run].person_commits(),
+            Act::CheckOut(run, is) => {
+                self.world.targets[run].checked_out = is;
+                return;
+            }
+            Act::Jump(by) => return self.agenda.jump(by),
+            Act::Quiet => return self.calm_down(),
+            Act::Start(run) => match self.start(run) {
+                Some(command) => command,
+                None => return,
+            },
+            Act::Pause(run) => Command::PauseRun(self.run_id(run)),
+            Act::Stop(run) => Command::StopRun(self.run_id(run)),
+            Act::Resume(run) => Command::ResumeRun(self.run_id(run)),
+            Act::Land(spot) => Command::Land { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() },
+            Act::Discard(spot) => {
+                Command::Discard { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() }
+            }
+        };
+        if self.driver.is_none() {
+            self.agenda.after(PATIENCE, Event::Act(act));
+            return;
+        }
+        self.tell_command(command);
+    }
+
+    /// The command that starts a run; nothing where that is known to have happened.
+    fn start(&self, run: usize) -> Option<Command> {
+        let plan = &self.scenario.runs[run];
+        let core = self.driver.as_ref().map(Driver::core);
+        if core.is_some_and(|core| core.run(&plan.id).is_some()) {
+            return None;
+        }
+        let tasks = plan.tasks.iter();
+        Some(Command::StartRun {
+            run: plan.id.clone(),
+            spec: plan.spec.clone(),
+            tasks: tasks.map(|task| (task.id.clone(), task.spec.clone())).collect(),
+        })
+    }
+
+    fn run_id(&self, run: usize) -> RunId {
+        self.scenario.runs[run].id.clone()
+    }
+
+    fn calm_down(&mut self) {
+        self.quiet = true;
+        for run in 0..self.scenario.runs.len() {
+            self.world.targets[run].checked_out = false;
+            self.agenda.after(0, Event::Act(Act::Start(run)));
+            self.agenda.after(PATIENCE, Event::Act(Act::Resume(run)));
+        }
+    }
+
+    /// Nothing happens any more: what is left of the crashes comes now, then everything is asked to land, then the
+    /// end is judged. False where that was all.
+    pub(super) fn at_rest(&mut self) -> Result<bool, Violation> {
+        let armed = self.disk.disarm();
+        let left = if armed { None } else { self.crashes_to_come.pop_front() };
+        if armed || left.is_some() {
+            if left.is_some_and(|(_, crash)| crash == Crash::Reboot) {
+                self.world.reboot();
+            }
+            self.crash()?;
+            return Ok(true);
+        }
+        self.judge_targets()?;
+        if self.land_rounds < LAND_ROUNDS {
+            self.land_rounds += 1;
+            self.land_all();
+            return Ok(true);
+        }
+        self.judge_end()?;
+        Ok(false)
+    }
+
+    fn land_all(&mut self) {
+        let Some(driver) = &self.driver else { return };
+        let mut spots = Vec::new();
+        for spot in self.scenario.spots() {
+            let run = driver.core().run(&self.scenario.runs[spot.run].id);
+            if run.is_some_and(|run| matches!(run.tasks[spot.task].phase, Phase::Done(_))) {
+                spots.push(spot);
+            }
+        }
+        for spot in spots {
+            self.act(Act::Land(spot));
+        }
+    }
+
+    /// The next step of an agent, and the news of it.
+    pub(super) fn agent_goes_on(&mut self, spot: Spot, number: u32) {
+        let account = self.scenario.task(spot).accounts[0];
+        let account = self.scenario.accounts[account].clone();
+        let (run, task) = (self.run_id(spot.run), self.scenario.task(spot).id.clone());
+        let now = self.now();
+        let Some(tree) = self.world.tree(spot, number) else {
+            return;
+        };
+        if !tree.agent_lives() {
+            return;
+        }
+        let Some((_, step)) = tree.script.pop_front() else {
+            return;
+        };
+        let news = match step {
+            AgentStep::Session => {
+                let session = format!("{run}-{task}");
+                tree.session = Some(session.clone());
+                AttemptNews::SessionSeen(session)
+            }
+            AgentStep::Exchange { main } => {
+                let usage = Usage { input: 1_000, output: 100, exchanges: 1, ..Usage::default() };
+                if self.driver.is_some() {
+                    self.tell_command(Command::Exchanged { run, task, number, account, main, usage });
+                }
+                return self.agent_later(spot, number);
+            }
+            AgentStep::Hold { class, lasts, closes } => {
+                let until = lasts.map(|lasts| now.plus(std::time::Duration::from_millis(lasts)));
+                tree.held = Some((class, until));
+                if let (true, Some(until), true) = (closes, until, self.driver.is_some()) {
+                    self.tell_command(Command::CloseAccount { account, class, until });
+                }
+                AttemptNews::Held { class, until }
+            }
+            AgentStep::Release => {
+                tree.held = None;
+                AttemptNews::Released
+            }
+            AgentStep::Checkpoint => {
+                let left = tree.script.len();
+                let commit = Oid::new(format!("tree-{run}-{task}-{number}-{left}"));
+                tree.checkpoint = Some(commit.clone());
+                AttemptNews::Checkpointed(commit)
+            }
+            AgentStep::Fork => {
+                tree.fork();
+                return self.agent_later(spot, number);
+            }
+            AgentStep::Exit(outcome) => {
+                tree.exit(outcome.clone());
+                AttemptNews::Exited(outcome)
+            }
+            AgentStep::Vanish => {
+                tree.vanish();
+                match tree.outcome() {
+                    Some(outcome) => AttemptNews::Exited(outcome),
+                    None => return,
+                }
+            }
+        };
+        self.tell_watchers(spot, number, &news);
+        self.agent_later(spot, number);
+    }
+
+    /// Sets the time of an agent's next step.
+    pub(super) fn agent_later(&mut self, spot: Spot, number: u32) {
+        let next = self.world.tree(spot, number).and_then(|tree| tree.script.front().map(|(pause, _)| *pause));
+        if let Some(pause) = next {
+            self.agenda.after(pause, Event::Agent(spot, number));
+        }
+    }
+}
