@@ -101,7 +101,7 @@ fn plan(agent: Option<&str>) -> Result<String, Failure> {
             ));
         }
     }
-    plan.push_str("[defaults]\nagent = \"demo\"\ntimeout = \"5m\"\n\n");
+    plan.push_str("[defaults]\nagent = \"demo\"\ntimeout = \"5m\"\nidle_timeout = \"2m\"\n\n");
     let last = PORTS.len() - 1;
     for (index, port) in PORTS.iter().enumerate() {
         let file = format!("notes/{port}.md");
@@ -109,14 +109,15 @@ fn plan(agent: Option<&str>) -> Result<String, Failure> {
             // It starts from what the first two have written.
             let steps = format!("read notes/{}.md\nread notes/{}.md\nrun \"ls notes > {file}\"", PORTS[0], PORTS[1]);
             (format!("needs = [{:?}, {:?}]\n", PORTS[0], PORTS[1]), steps)
-        } else if index == 2 {
-            // Written wrong first, and right by whoever goes on from there.
-            let command = format!("mkdir -p notes && test -e {file} && echo 'The port of {port}.' > {file} || echo draft > {file}");
-            (String::new(), format!("run {command:?}"))
         } else {
             (String::new(), format!("read README.md\nwrite {file} {:?}", format!("The port of {port}.\n")))
         };
-        let verify = if index == last { format!("test -s {file}") } else { format!("grep -q 'The port of {port}' {file}") };
+        let verify = match index {
+            last_one if last_one == last => format!("test -s {file}"),
+            // A reviewer who is never content with a first try.
+            2 => format!("case $OUTLAST_ATTEMPT in *.1/*) false ;; esac && grep -q 'The port of {port}' {file}"),
+            _ => format!("grep -q 'The port of {port}' {file}"),
+        };
         plan.push_str(&format!(
             "[[task]]\nid = {port:?}\ngoal = '''\nWrite {file}, one line about the port.\n```outlast-script\n{script}\n```\n'''\n\
              writes = [{file:?}]\n{needs}verify = [{verify:?}]\n\n"
