@@ -117,6 +117,8 @@ fn settings() -> Value {
         "general": { "enableAutoUpdate": false, "enableAutoUpdateNotification": false },
         "hooksConfig": { "enabled": false },
         "skills": { "enabled": false },
+        // No terminal can be had in the sandbox; it does without, but only after it has tried.
+        "tools": { "shell": { "enableInteractiveShell": false } },
         "advanced": { "ignoreLocalEnv": true },
     })
 }

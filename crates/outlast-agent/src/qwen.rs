@@ -104,6 +104,8 @@ fn settings() -> Value {
         "telemetry": { "enabled": false },
         "general": { "enableAutoUpdate": false },
         "disableAllHooks": true,
+        // No terminal can be had in the sandbox, and it does not do without one by itself.
+        "tools": { "shell": { "enableInteractiveShell": false } },
         // Each of them sends requests of its own after the task's.
         "memory": { "enableManagedAutoMemory": false, "enableManagedAutoDream": false, "enableAutoSkill": false },
         // A name that no repository has: an empty list would mean the default.
