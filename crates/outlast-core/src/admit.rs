@@ -6,6 +6,7 @@
 use crate::class::Class;
 use crate::core::Core;
 use crate::ids::{AccountId, Epoch, Oid, RunId, TaskId};
+use crate::mutant::{Bug, planted};
 use crate::record::{Fact, LandingCause, Outcome, Record, RunSpec, ShimRef, Stream, TaskSpec, Verdict};
 use crate::run::{Mode, Run};
 use crate::task::{Phase, Stage, Task};
@@ -376,7 +377,10 @@ fn admit_verdict(
 
 fn admit_attempt(task: &Task, number: u32, epoch: Epoch, news: AttemptNews) -> Result<Option<Fact>, Rejection> {
     let stale = || Rejection::Stale(task.id.clone(), number);
-    let attempt = task.attempt().filter(|a| a.number == number && a.epoch == epoch).ok_or_else(stale)?;
+    let attempt = task
+        .attempt()
+        .filter(|a| a.number == number && a.epoch == epoch || planted(Bug::StaleNewsTaken))
+        .ok_or_else(stale)?;
     let ending = matches!(attempt.stage, Stage::Ending(_));
     if matches!(news, AttemptNews::Ended) {
         // Only what was given up can have ended: the reason is on record before the processes are touched.

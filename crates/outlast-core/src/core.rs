@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::class::{Class, Remedy};
 use crate::give_up::{give_up, give_up_dependants};
 use crate::ids::{AccountId, Epoch, RunId, TaskId};
+use crate::mutant::{Bug, planted};
 use crate::record::{EndReason, Fact, LandingCause, Outcome, Record, Stream, Verdict};
 use crate::retry;
 use crate::run::{Index, Mode, Run};
@@ -97,6 +98,7 @@ fn apply_run(run: &mut Run, fact: &Fact) {
     match fact {
         Fact::RunPaused => run.mode = Mode::Paused,
         Fact::RunStopped => run.mode = Mode::Stopped,
+        Fact::RunResumed if planted(Bug::ParkedStay) => run.mode = Mode::Running,
         Fact::RunResumed => {
             run.mode = Mode::Running;
             for index in run.parked.clone() {
@@ -233,6 +235,7 @@ fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp)
             task.tries_used += 1;
             task.free_retries = 0;
         }
+        Remedy::Later if planted(Bug::WorldsFaultCounts) => task.tries_used += 1,
         Remedy::Later => task.free_retries += 1,
         Remedy::Person => {}
     }
@@ -269,7 +272,9 @@ fn apply_landing(run: &mut Run, index: Index, fact: &Fact) {
         (Fact::DiscardRequested, _) => {
             run.set_phase(index, Phase::Discarding);
             // At once, not when the archive is made: nothing may start from what is given up.
-            give_up_dependants(run, index);
+            if !planted(Bug::DiscardIgnored) {
+                give_up_dependants(run, index);
+            }
         }
         (Fact::Discarded, _) => run.set_phase(index, Phase::Discarded),
         _ => {}

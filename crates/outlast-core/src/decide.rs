@@ -4,6 +4,7 @@
 
 use crate::core::{Core, next_epoch};
 use crate::ids::AccountId;
+use crate::mutant::{Bug, planted};
 use crate::record::{EndReason, Fact, Record, RunEnd, Rung, Stream};
 use crate::run::{Mode, Run};
 use crate::scope::Claims;
@@ -35,7 +36,7 @@ impl Core {
 
     /// Starts tasks while there is room, begun ones first, then in the plan's order.
     fn starts(&self, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
-        let mut room = run.spec.concurrency.saturating_sub(run.busy);
+        let mut room = run.spec.concurrency.saturating_sub(run.busy) + u32::from(planted(Bug::OneTooMany));
         if room == 0 {
             return;
         }
@@ -56,7 +57,7 @@ impl Core {
 
     /// When the first of the task's accounts opens, where it is pointless to start before.
     pub(crate) fn quota_until(&self, task: &Task, now: Timestamp) -> Option<(Timestamp, AccountId)> {
-        if !task.spec.needs_quota {
+        if !task.spec.needs_quota || planted(Bug::QuotaIgnored) {
             return None;
         }
         let closed = |account: &AccountId| self.closed_until(account, now).map(|(until, _)| (until, account.clone()));

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::admit::{Command, Rejection};
 use crate::core::Core;
 use crate::desired::{Operation, OperationKey, Operations};
+use crate::mutant::{Bug, planted};
 use crate::record::{Fact, Record, Stream};
 use crate::time::Timestamp;
 
@@ -136,7 +137,7 @@ impl<S: Store, E: Effects> Driver<S, E> {
         // An exchange is true whatever else is, as long as its task is known.
         let is_true =
             |core: &Core| matches!(command, Command::Exchanged { .. }) && core.admit(now, command.clone()).is_ok();
-        if reads_the_batch && !is_true(&self.core) {
+        if reads_the_batch && !is_true(&self.core) && !planted(Bug::BatchBlind) {
             self.commit(batch)?;
         }
         let answer = self.core.admit(now, command);
@@ -148,7 +149,10 @@ impl<S: Store, E: Effects> Driver<S, E> {
         if batch.records.is_empty() {
             return Ok(());
         }
-        self.store.append(&batch.records)?;
+        let written = self.store.append(&batch.records);
+        if !planted(Bug::AppliesUnwritten) {
+            written?;
+        }
         for (_, record) in &batch.records {
             self.core.apply(record);
         }
@@ -157,8 +161,12 @@ impl<S: Store, E: Effects> Driver<S, E> {
 
     fn reconcile(&mut self) {
         let wanted = self.core.desired();
-        let unwanted: Vec<OperationKey> =
-            self.in_flight.keys().filter(|key| !wanted.contains_key(key)).cloned().collect();
+        let unwanted: Vec<OperationKey> = self
+            .in_flight
+            .keys()
+            .filter(|key| !wanted.contains_key(key) && !planted(Bug::CancelForgotten))
+            .cloned()
+            .collect();
         for key in unwanted {
             self.in_flight.remove(&key);
             self.effects.cancel(&key);

@@ -2,6 +2,7 @@
 //!
 //! Worked off as a list, not by recursion: a plan may be one chain of many thousand tasks.
 
+use crate::mutant::{Bug, planted};
 use crate::run::{Index, Run};
 use crate::task::Phase;
 
@@ -20,7 +21,7 @@ pub(crate) fn give_up_dependants(run: &mut Run, index: Index) {
             match run.tasks[dependant as usize].phase {
                 Phase::Pending | Phase::Ready | Phase::Waiting { .. } | Phase::Parked => {
                     run.set_phase(dependant, Phase::Blocked { by: by.clone() });
-                    without_result.push(dependant);
+                    without_result.extend((!planted(Bug::BlocksOnlyTheNext)).then_some(dependant));
                 }
                 // Its dependants have no result of it yet; they follow when it ends.
                 Phase::Live(_) | Phase::Verifying { .. } => run.tasks[dependant as usize].stale = true,

@@ -14,6 +14,8 @@ mod give_up;
 pub mod glob;
 pub mod hash;
 pub mod ids;
+#[doc(hidden)]
+pub mod mutant;
 pub mod plan;
 pub mod record;
 pub mod retry;

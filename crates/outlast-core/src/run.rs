@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{RunId, TaskId};
+use crate::mutant::{Bug, planted};
 use crate::record::{RunEnd, RunSpec, TaskSpec};
 use crate::task::{Phase, Task};
 use crate::time::Timestamp;
@@ -185,7 +186,11 @@ impl Run {
     pub(crate) fn can_land(&self, index: Index) -> bool {
         let task = &self.tasks[index as usize];
         matches!(&task.phase, Phase::Done(finished) if finished.wanted)
-            && task.spec.needs.iter().all(|need| self.task(need).is_none_or(Task::is_on_target))
+            && task
+                .spec
+                .needs
+                .iter()
+                .all(|need| self.task(need).is_none_or(Task::is_on_target) || planted(Bug::LandsBeforeNeeds))
     }
 
     /// Whether nothing is left that could change without a person.

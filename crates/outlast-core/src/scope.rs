@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 
 use crate::glob::{self, Glob};
 use crate::ids::TaskId;
+use crate::mutant::{Bug, planted};
 use crate::run::Run;
 use crate::task::Task;
 
@@ -43,7 +44,7 @@ impl<'a> Claim<'a> {
 
     fn meets(&self, other: &Self) -> bool {
         let (a, b) = (&self.task.spec.writes, &other.task.spec.writes);
-        (0..a.len()).any(|i| (0..b.len()).any(|j| self.glob_meets(i, other, j)))
+        !planted(Bug::ScopesIgnored) && (0..a.len()).any(|i| (0..b.len()).any(|j| self.glob_meets(i, other, j)))
     }
 
     fn glob_meets(&self, i: usize, other: &Self, j: usize) -> bool {

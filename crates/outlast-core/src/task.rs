@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::ids::{Epoch, Oid, TaskId};
+use crate::mutant::{Bug, planted};
 use crate::record::{EndReason, LandingCause, Outcome, Rung, ShimRef, TaskSpec};
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -225,7 +226,9 @@ impl Task {
     pub fn is_on_target(&self) -> bool {
         match &self.phase {
             Phase::Landed { .. } => true,
-            Phase::Done(finished) => finished.refused.as_ref().is_some_and(|r| r.cause == LandingCause::Empty),
+            Phase::Done(finished) => {
+                finished.refused.as_ref().is_some_and(|r| r.cause == LandingCause::Empty && !planted(Bug::EmptyBlocks))
+            }
             _ => false,
         }
     }

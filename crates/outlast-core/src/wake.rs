@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use crate::core::{Core, Window};
 use crate::ids::{AccountId, TaskId};
+use crate::mutant::{Bug, planted};
 use crate::run::{Index, Mode};
 use crate::time::Timestamp;
 
@@ -25,10 +26,14 @@ impl Core {
             Window::Closed { until, .. } => Some((*until, Reason::AccountOpens(account.clone()))),
             Window::Open => None,
         });
-        let retries = self.runs.values().filter(|run| run.mode == Mode::Running).filter_map(|run| {
-            let &(until, index) = run.waiting.range((Bound::Excluded((now, Index::MAX)), Bound::Unbounded)).next()?;
-            Some((until, Reason::TaskRetries(run.tasks[index as usize].id.clone())))
-        });
+        let retries =
+            self.runs.values().filter(|run| run.mode == Mode::Running && !planted(Bug::RetryForgotten)).filter_map(
+                |run| {
+                    let &(until, index) =
+                        run.waiting.range((Bound::Excluded((now, Index::MAX)), Bound::Unbounded)).next()?;
+                    Some((until, Reason::TaskRetries(run.tasks[index as usize].id.clone())))
+                },
+            );
         accounts.chain(retries).min_by_key(|(at, _)| *at)
     }
 }

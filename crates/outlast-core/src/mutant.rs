@@ -1,0 +1,87 @@
+//! Bugs that can be planted in the core, to prove that the simulator finds such bugs.
+//!
+//! Without the feature `mutants`, which only tests of the simulator turn on, [`planted`] is the constant `false` and
+//! nothing of this is left in the program.
+
+/// A bug that can be planted. Those that the simulator once found for real are marked so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// One task more than the run's concurrency is worked on.
+    OneTooMany,
+    /// Tasks with overlapping scopes are worked on at once.
+    ScopesIgnored,
+    /// Tasks start while all their accounts are closed.
+    QuotaIgnored,
+    /// A failure of the world counts as a try of the task.
+    WorldsFaultCounts,
+    /// News of an attempt that was given up is taken for news of the living one.
+    StaleNewsTaken,
+    /// A task lands before what it needs.
+    LandsBeforeNeeds,
+    /// Operations that are no longer wanted go on.
+    CancelForgotten,
+    /// What could not be made durable takes effect all the same.
+    AppliesUnwritten,
+    /// A command is admitted without regard to what came before it in its batch. Found for real.
+    BatchBlind,
+    /// Tasks start from a result that is given up. Found for real.
+    DiscardIgnored,
+    /// Only the next task after one without a result is blocked, not those that need that one.
+    BlocksOnlyTheNext,
+    /// Nobody is woken for a task that is tried again later.
+    RetryForgotten,
+    /// A task behind one whose change was in the target already never lands. Found for real.
+    EmptyBlocks,
+    /// Resuming a run leaves parked tasks parked.
+    ParkedStay,
+}
+
+/// Whether this bug is planted in this thread.
+#[cfg(not(feature = "mutants"))]
+pub(crate) const fn planted(_: Bug) -> bool {
+    false
+}
+
+#[cfg(feature = "mutants")]
+pub use self::garden::*;
+
+#[cfg(feature = "mutants")]
+mod garden {
+    use std::cell::Cell;
+
+    use super::Bug;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    }
+
+    /// Plants one bug in this thread in place of any other, or none.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+    }
+
+    /// Whether this bug is planted in this thread.
+    pub(crate) fn planted(bug: Bug) -> bool {
+        PLANTED.get() == Some(bug)
+    }
+
+    impl Bug {
+        /// Every bug that can be planted.
+        pub const ALL: [Self; 14] = [
+            Self::OneTooMany,
+            Self::ScopesIgnored,
+            Self::QuotaIgnored,
+            Self::WorldsFaultCounts,
+            Self::StaleNewsTaken,
+            Self::LandsBeforeNeeds,
+            Self::CancelForgotten,
+            Self::AppliesUnwritten,
+            Self::BatchBlind,
+            Self::DiscardIgnored,
+            Self::BlocksOnlyTheNext,
+            Self::RetryForgotten,
+            Self::EmptyBlocks,
+            Self::ParkedStay,
+        ];
+    }
+}
