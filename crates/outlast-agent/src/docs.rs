@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::bypass::KNOWN;
 use crate::launch::Hold;
+use crate::project::KNOWN;
 use crate::{Kind, adapter};
 
 /// The whole of `docs/agents.md`.

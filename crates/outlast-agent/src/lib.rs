@@ -8,7 +8,6 @@
 mod account;
 mod adapter;
 mod brief;
-pub mod bypass;
 mod claude;
 mod codex;
 mod command;
@@ -23,6 +22,7 @@ mod kind;
 pub mod launch;
 mod lines;
 mod opencode;
+mod project;
 pub mod prompt;
 mod qwen;
 mod reader;
