@@ -29,15 +29,18 @@ const SETTINGS: [(&str, &[Kind], Format); 11] = [
     (".env", &[Kind::Gemini, Kind::Qwen], Format::Variables),
 ];
 
-/// Folders whose content is code or instructions, whose CLI takes them up, and what `inherit` calls them.
-const FOLDERS: [(&str, &[Kind], &str, Option<&str>); 8] = [
-    (".opencode", &[Kind::OpenCode], "plugins, agents and commands", None),
-    (".claude/skills", &[Kind::ClaudeCode], "skills", Some("skills")),
+/// Files and folders that start something by being there, whose CLI takes them up, what they hold, and what `inherit`
+/// calls them.
+const THERE: [(&str, &[Kind], &str, Option<&str>); 10] = [
+    (".claude/skills", &[Kind::ClaudeCode, Kind::OpenCode], "skills", Some("skills")),
     (".claude/agents", &[Kind::ClaudeCode], "agents", None),
     (".claude/commands", &[Kind::ClaudeCode], "commands", None),
-    (".agents/skills", &[Kind::Gemini], "skills", Some("skills")),
+    (".codex/hooks.json", &[Kind::Codex], "hooks", None),
+    (".agents/skills", &[Kind::Codex, Kind::OpenCode, Kind::Gemini, Kind::Qwen], "skills", Some("skills")),
+    (".opencode", &[Kind::OpenCode], "settings, plugins, agents and commands", None),
     (".gemini/extensions", &[Kind::Gemini], "extensions", None),
     (".gemini/skills", &[Kind::Gemini], "skills", Some("skills")),
+    (".qwen/extensions", &[Kind::Qwen], "extensions", None),
     (".qwen/skills", &[Kind::Qwen], "skills", Some("skills")),
 ];
 
@@ -56,10 +59,10 @@ pub(crate) fn look(root: &Path, plan: Option<&Plan>) -> Vec<Found> {
     for (file, kinds, format) in SETTINGS {
         found.extend(settings(root, file, kinds, format, plan));
     }
-    for (folder, kinds, what, part) in FOLDERS {
-        if root.join(folder).is_dir() {
+    for (file, kinds, what, part) in THERE {
+        if root.join(file).exists() {
             let fate = fate(kinds, plan, part);
-            found.push(Found::ok(format!("file {folder}"), format!("{what} for {}: {fate}", names(kinds))));
+            found.push(Found::ok(format!("file {file}"), format!("{what} for {}: {fate}", names(kinds))));
         }
     }
     for (file, kinds) in MEMORY {

@@ -101,16 +101,16 @@ fn disk(root: &Path) -> Found {
     };
     let free = free_bytes(&facts);
     let detail = format!("{} free for {shown}", bytes(free));
-    match free {
-        ..FREE_BYTES_MIN => {
-            Found::error(NAME, ExitCode::Host, detail).fix("free some space; outlast clean lists what can go")
-        }
-        ..FREE_BYTES_GOOD => Found::warning(NAME, detail).fix("outlast clean    # lists what can go"),
-        _ => Found::ok(NAME, detail),
+    if free < FREE_BYTES_MIN {
+        return Found::error(NAME, ExitCode::Host, detail).fix("free some space; outlast clean lists what can go");
     }
+    if free < FREE_BYTES_GOOD {
+        return Found::warning(NAME, detail).fix("outlast clean    # lists what can go");
+    }
+    Found::ok(NAME, detail)
 }
 
 /// What an ordinary user may still write.
 fn free_bytes(facts: &Statvfs) -> u64 {
-    u64::from(facts.blocks_available()).saturating_mul(u64::from(facts.fragment_size()))
+    facts.blocks_available().saturating_mul(facts.fragment_size())
 }

@@ -96,10 +96,9 @@ pub(crate) fn is_used(credential: &Credential, user: &UserConfig) -> bool {
     user.accounts.values().any(|account| match (&account.key, account.login) {
         (Some(KeySource::Env(name)), _) => *name == credential.place,
         (Some(KeySource::File(path)), _) => *path == credential.place,
-        (Some(KeySource::Command(_)), _) => false,
         (None, Some(Login::Claude)) => credential.place == "CLAUDE_CODE_OAUTH_TOKEN",
         (None, Some(Login::Codex)) => credential.login && credential.provider == Provider::OpenAi,
-        (None, None) => false,
+        (Some(KeySource::Command(_)), _) | (None, None) => false,
     })
 }
 

@@ -1,0 +1,24 @@
+//! The binary as scripts and people meet it: arguments and environment in, exit code, output and files out.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+#[path = "cli/bench.rs"]
+mod bench;
+#[path = "cli/check.rs"]
+mod check;
+#[path = "cli/doctor.rs"]
+mod doctor;
+#[path = "cli/host.rs"]
+mod host;
+#[path = "cli/init.rs"]
+mod init;
+#[path = "cli/plan.rs"]
+mod plan;
+#[path = "cli/provider.rs"]
+mod provider;
+#[path = "cli/reference.rs"]
+mod reference;
+#[path = "cli/repository.rs"]
+mod repository;
+#[path = "cli/selection.rs"]
+mod selection;

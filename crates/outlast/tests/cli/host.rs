@@ -1,0 +1,47 @@
+//! What the host lacks or has too much of: exit code 12, and nothing of the repository changed.
+
+use outlast_engine::Home;
+
+use crate::bench::Bench;
+
+const PLAN: &str = "[agent.a]\nkind = \"claude-code\"\n[[task]]\nid = \"t\"\ngoal = \"g\"\n";
+
+#[test]
+fn an_agent_that_is_not_there_is_told_before_anything_starts() {
+    let mut bench = Bench::new();
+    bench.plan(PLAN);
+    bench.env.set("KEY", "k");
+    bench.env.write_config("[account.x]\nprovider = \"anthropic\"\nkey_env = \"KEY\"\n").unwrap();
+    let before = bench.tree();
+    let error = bench.run(&["run", "--yes", "--json"]).fails(12, "host/agent-missing");
+    assert!(error["error"]["what"].as_str().unwrap().contains("`claude`"), "{error:#}");
+    before.assert_same(&bench.tree(), "the repository is unchanged");
+    bench.run(&["--json"]).ends(0).json("runs");
+    assert_eq!(bench.run(&["--json"]).json("runs")["runs"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn an_agent_that_nobody_pays_for_is_told_before_anything_starts() {
+    let bench = Bench::new();
+    bench.plan(PLAN);
+    bench.program("claude", "#!/bin/sh\nexit 0\n");
+    bench.run(&["run", "--yes", "--json"]).fails(3, "config/no-account");
+}
+
+#[test]
+fn a_second_engine_is_refused_with_the_first_ones_pid() {
+    let bench = Bench::new();
+    bench.plan(&PLAN.replace("claude-code\"", "command\"\ncommand = [\"cp\", \"{goal_file}\", \"made.txt\"]"));
+    let home = Home::new(bench.env.outlast_home());
+    let lock = home.lock(bench.repo.dir()).unwrap();
+    let before = bench.files();
+    let pid = std::process::id().to_string();
+    let error = bench.run(&["run", "--yes", "--json"]).fails(12, "host/engine-running");
+    assert!(error["error"]["what"].as_str().unwrap().contains(&format!("process {pid}")), "{error:#}");
+    bench.run(&["run", "--yes"]).ends(12).says(&pid).says("outlast status");
+    let shown = bench.run(&["doctor", "--offline", "--json"]);
+    assert!(shown.stdout.contains(&format!("process {pid} is at work")), "{shown:#?}");
+    before.assert_same(&bench.files(), "nothing is changed");
+    drop(lock);
+    bench.run(&["run", "--yes"]).ends(0);
+}

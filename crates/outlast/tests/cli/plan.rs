@@ -1,0 +1,123 @@
+//! Plans that are refused: told with what, why and what to do, before anything is made or changed.
+
+use crate::bench::Bench;
+
+/// An agent that needs no account, for plans in which something else is wrong.
+const AGENT: &str = "[agent.a]\nkind = \"command\"\ncommand = [\"true\"]\n";
+
+/// What is wrong, the plan, the code it is told with, and a word of the message.
+fn refused() -> Vec<(&'static str, String, &'static str, &'static str)> {
+    let task = |id: &str, rest: &str| format!("[[task]]\nid = \"{id}\"\ngoal = \"g\"\n{rest}\n");
+    vec![
+        ("unknown key", format!("{AGENT}{}", task("t", "verfy = [\"true\"]")), "config/unknown-key", "verify"),
+        ("later key", format!("{AGENT}{}", task("t", "for_each = \"*.rs\"")), "config/not-supported-yet", "for_each"),
+        (
+            "cycle",
+            format!("{AGENT}{}{}", task("t", "needs = [\"u\"]"), task("u", "needs = [\"t\"]")),
+            "plan/cycle",
+            "t",
+        ),
+        ("unknown need", format!("{AGENT}{}", task("t", "needs = [\"gone\"]")), "plan/unknown-need", "gone"),
+        ("unknown agent", format!("{AGENT}{}", task("t", "agent = \"nobody\"")), "plan/unknown-agent", "nobody"),
+        ("two of one id", format!("{AGENT}{}{}", task("t", ""), task("t", "")), "plan/duplicate-task", "t"),
+        (
+            "scope outside",
+            format!("{AGENT}{}", task("t", "writes = [\"../other/**\"]")),
+            "plan/outside-repository",
+            "../other/**",
+        ),
+        (
+            "account in a project file",
+            format!("{AGENT}{}[account.x]\nprovider = \"anthropic\"\nkey_env = \"X\"\n", task("t", "")),
+            "config/user-only",
+            "account",
+        ),
+        (
+            "unknown account",
+            format!("[agent.a]\nkind = \"codex\"\naccounts = [\"gone\"]\n{}", task("t", "")),
+            "plan/unknown-account",
+            "gone",
+        ),
+        ("broken text", "[run\n".to_owned(), "config/syntax", "outlast.toml"),
+    ]
+}
+
+#[test]
+fn a_bad_plan_is_refused_by_check_and_run_and_nothing_is_changed() {
+    for (what, text, code, word) in refused() {
+        let bench = Bench::new();
+        bench.plan(&text);
+        let before = bench.files();
+
+        let check = bench.run(&["check", "--json"]).ends(3).json("check");
+        let findings = check["findings"].as_array().unwrap();
+        assert!(
+            findings.iter().any(|finding| finding["code"] == code && finding["severity"] == "error"),
+            "{what}: {findings:#?}"
+        );
+        assert_eq!((&check["runnable"], &check["approval"]), (&false.into(), &serde_json::Value::Null));
+
+        let run = bench.run(&["run", "--yes", "--json"]);
+        run.fails(3, "plan/refused");
+        let told = run.says(&format!("error[{code}]")).says("because: ").says("do: ");
+        assert!(told.stderr.contains(word), "{what}: {told:#?}");
+        before.assert_same(&bench.files(), what);
+    }
+}
+
+#[test]
+fn a_key_with_a_slip_is_told_with_the_one_that_is_meant_and_where_it_stands() {
+    let bench = Bench::new();
+    bench.plan(&format!("{AGENT}[[task]]\nid = \"t\"\ngoal = \"g\"\nverfy = [\"true\"]\n"));
+    let check = bench.run(&["--json", "check"]).ends(3).json("check");
+    bench.run(&["check"]).ends(3).shows("error[config/unknown-key]").shows("outlast.toml:7:1").shows("because: ");
+    let finding = &check["findings"][0];
+    assert_eq!(
+        (&finding["file"], &finding["line"], &finding["column"]),
+        (&"outlast.toml".into(), &7.into(), &1.into())
+    );
+    assert!(finding["fix"].as_str().unwrap().contains("`verify`"), "{finding:#}");
+}
+
+#[test]
+fn a_plan_that_nobody_approved_is_not_run_and_nothing_is_made() {
+    let bench = Bench::new();
+    bench.plan(&format!("{AGENT}[[task]]\nid = \"t\"\ngoal = \"g\"\nverify = [\"touch ran\"]\n"));
+    let before = bench.files();
+    bench.run(&["run"]).ends(3).says("error[plan/not-approved]").says("outlast run --yes");
+    bench.run(&["run", "--json"]).fails(3, "plan/not-approved");
+    before.assert_same(&bench.files(), "nothing is changed");
+}
+
+#[test]
+fn a_plan_that_is_not_there_is_told_with_how_to_write_one() {
+    let bench = Bench::new();
+    for command in ["check", "run"] {
+        bench.run(&[command]).ends(3).says("outlast init");
+        bench.repo.write("plans/migrate.toml", "").unwrap();
+        bench.run(&[command, "migrat"]).ends(3).says("migrate");
+        std::fs::remove_dir_all(bench.repo.dir().join("plans")).unwrap();
+    }
+    // A project without a task is no plan yet.
+    bench.plan(AGENT);
+    bench.run(&["run", "--yes", "--json"]).fails(3, "plan/empty");
+}
+
+#[test]
+fn a_plan_with_crlf_and_a_byte_order_mark_runs() {
+    let bench = Bench::new();
+    let text = "[run]\nland = \"auto\"\n[agent.a]\nkind = \"command\"\n\
+                command = [\"sh\", \"-c\", \"cp \\\"$OUTLAST_GOAL_FILE\\\" '文 本.txt'\"]\n\
+                [[task]]\nid = \"文.1\"\ngoal = \"写。\"\nwrites = [\"文 本.txt\"]\nverify = [\"test -s '文 本.txt'\"]\n";
+    bench.plan(&format!("\u{feff}{}", text.replace('\n', "\r\n")));
+    bench.run(&["check"]).ends(0).shows("1 task");
+    bench.run(&["run", "--yes"]).ends(0);
+    let status = bench.run(&["status", "--json"]).ends(0).json("status");
+    assert_eq!((&status["tasks"][0]["id"], &status["tasks"][0]["state"]), (&"文.1".into(), &"landed".into()));
+    // What the agent was given is what `check` shows, to the byte.
+    let shown = bench.run(&["check", "--prompt", "文.1"]).ends(0);
+    let target = status["target"].as_str().unwrap();
+    let landed = bench.repo.git(&["show", &format!("{target}:文 本.txt")]).unwrap();
+    assert_eq!(shown.stdout.as_bytes(), landed, "{shown:#?}");
+    assert!(shown.stdout.contains("写。"));
+}
