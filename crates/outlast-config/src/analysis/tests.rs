@@ -1,3 +1,5 @@
+//! Edges, waves and the critical path of small plans.
+
 use super::*;
 use outlast_core::plan::{AgentSpec, RunSettings};
 

@@ -1,3 +1,5 @@
+//! Finding and reading a plan's files on disk.
+
 use super::*;
 
 fn repository(files: &[(&str, &[u8])]) -> tempfile::TempDir {

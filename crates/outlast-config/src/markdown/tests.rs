@@ -1,3 +1,5 @@
+//! Markdown task files: front matter, steps, goals, and what is no task.
+
 use super::*;
 
 fn task(name: &str, text: &str) -> (TaskLayer, Vec<Finding>) {

@@ -1,3 +1,5 @@
+//! The user's configuration: accounts, ceilings, and what is refused.
+
 use super::*;
 
 fn read(text: &str) -> UserChecked {

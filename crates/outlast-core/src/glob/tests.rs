@@ -1,3 +1,5 @@
+//! Globs against hand-picked paths, against a second implementation, and against hostile patterns.
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
