@@ -85,7 +85,7 @@ impl Profile {
     pub const DEFAULT: Self = Self {
         name: "default",
         runs: (1, 2),
-        tasks: (28, 36),
+        tasks: (28, 32),
         concurrency: (1, 7),
         crashes: (5, 10),
         commands: (4, 14),

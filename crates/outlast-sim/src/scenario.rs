@@ -148,7 +148,7 @@ fn draw_scope(rng: &mut Rng) -> (Vec<String>, Scope) {
     let bit = |directory: u64, file: u64| 1_u32 << (directory * FILES + file);
     let whole = |directory: u64| (0..FILES).fold(0, |set, file| set | bit(directory, file));
     let (directory, file) = (rng.below(DIRECTORIES), rng.below(FILES));
-    match rng.below(10) {
+    match rng.below(14) {
         0 | 1 => (Vec::new(), 0),
         2 => (vec![format!("d{directory}/**")], whole(directory)),
         3 => {

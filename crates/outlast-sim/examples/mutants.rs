@@ -1,0 +1,29 @@
+//! Plants each bug in turn and looks for the first seed that finds it: the table of `tests/mutants.rs` is made of this.
+
+use std::process::ExitCode;
+
+use outlast_core::mutant::{Bug, plant};
+use outlast_sim::Profile;
+
+/// A bug that takes more seeds than this is one that the simulator does not find.
+const SEEDS: u64 = 1000;
+
+fn main() -> ExitCode {
+    let mut missed = false;
+    for bug in Bug::ALL {
+        plant(Some(bug));
+        let found = (1..=SEEDS).find_map(|seed| {
+            let violation = outlast_sim::run(seed, &Profile::DEFAULT).violation?;
+            Some((seed, violation))
+        });
+        plant(None);
+        match found {
+            Some((seed, violation)) => println!("{bug:?}: seed {seed}, {violation}"),
+            None => {
+                missed = true;
+                println!("{bug:?}: not found by {SEEDS} seeds");
+            }
+        }
+    }
+    if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
