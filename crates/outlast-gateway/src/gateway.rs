@@ -19,9 +19,10 @@ use tokio_util::task::TaskTracker;
 pub use builder::Builder;
 
 use crate::admission::Admission;
-use crate::client::HttpClient;
+use crate::client::{HttpClient, READ_BYTES_MAX};
 use crate::pipeline;
 use crate::stage::account::Accounts;
+use crate::stage::backlog::Backlog;
 
 /// How long the gateway waits for a provider.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) request_bytes_max: usize,
     /// Answers that go on without their connection, and what is left to do after an answer.
     pub(crate) tasks: TaskTracker,
+    /// What the ledger has yet to write.
+    pub(crate) backlog: Backlog,
     /// Cancelled when the gateway stops: whatever waits for a grant stops waiting.
     pub(crate) stopping: CancellationToken,
 }
@@ -147,7 +150,10 @@ async fn accept_unix(listener: &UnixListener, shared: &Arc<Shared>, connections:
 async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: Arc<Shared>) {
     let stopping = shared.stopping.clone();
     let service = service_fn(move |request| pipeline::handle(Arc::clone(&shared), request));
-    let served = http1::Builder::new().auto_date_header(false).serve_connection(TokioIo::new(stream), service);
+    let served = http1::Builder::new()
+        .auto_date_header(false)
+        .max_buf_size(READ_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);
     let done = tokio::select! {
         done = served.as_mut() => done,

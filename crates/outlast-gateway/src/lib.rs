@@ -13,6 +13,7 @@ mod dialect;
 mod error;
 mod gateway;
 mod json;
+mod memory;
 mod meter;
 mod pipeline;
 mod price;

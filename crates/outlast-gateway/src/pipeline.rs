@@ -71,7 +71,7 @@ async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Respons
             ruling = shared.admission.refused(refused.refusal.clone()) => ruling,
             () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
         };
-        let response = refused.settle(dialect);
+        let response = refused.settle(&shared.tasks, dialect);
         match ruling {
             Ruling::Pass => return Ok(Ok(response)),
             Ruling::Again => again_after = Some(exchange_id),
@@ -102,7 +102,7 @@ async fn try_once(
             return Ok(Err(own));
         }
     };
-    let exchange = Exchange::new(Arc::clone(&shared.admission), Arc::clone(&upstream), grant);
+    let exchange = Exchange::new(Arc::clone(&shared.admission), shared.backlog.clone(), Arc::clone(&upstream), grant);
     let outgoing = match account::outgoing(inbound, &upstream) {
         Ok(outgoing) => outgoing,
         Err(own) => return Ok(Err(own)),

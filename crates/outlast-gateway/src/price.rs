@@ -8,12 +8,14 @@ use genai_prices::{Calculator, PriceRequest, UsageKey};
 use outlast_core::Timestamp;
 use outlast_journal::Usage;
 
+use crate::memory;
 use crate::meter::Reading;
 use crate::upstream::Provider;
 
 /// Decodes the price table, so that the first answer need not wait for it.
 pub(crate) fn warm_up() {
     let _table: &Calculator = Calculator::bundled();
+    memory::give_back();
 }
 
 /// Prices what `reading` says was used at `at`, for the model asked for or, failing that, the one that answered.

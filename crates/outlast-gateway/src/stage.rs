@@ -5,6 +5,7 @@
 
 pub(crate) mod account;
 pub(crate) mod attempt;
+pub(crate) mod backlog;
 pub(crate) mod detached;
 pub(crate) mod facts;
 pub(crate) mod forward;
@@ -13,3 +14,4 @@ pub(crate) mod inbound;
 pub(crate) mod key;
 pub(crate) mod relay;
 pub(crate) mod settle;
+pub(crate) mod turn;

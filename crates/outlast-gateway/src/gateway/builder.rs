@@ -14,6 +14,7 @@ use super::{Gateway, Shared, Timeouts, listen};
 use crate::admission::Admission;
 use crate::client::{self, Roots};
 use crate::stage::account::Accounts;
+use crate::stage::backlog::Backlog;
 use crate::upstream::Upstream;
 use crate::{Error, price};
 
@@ -147,6 +148,7 @@ impl Builder {
             timeouts: self.timeouts,
             request_bytes_max: self.request_bytes_max.unwrap_or(REQUEST_BYTES_MAX),
             tasks: TaskTracker::new(),
+            backlog: Backlog::default(),
             stopping: CancellationToken::new(),
         });
         Ok(Gateway { shared, tcp, unix, grace: self.grace.unwrap_or(GRACE) })

@@ -21,7 +21,7 @@ pub(crate) type Accounts = BTreeMap<AccountId, Arc<Upstream>>;
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
     pub(crate) uri: Uri,
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Arc<HeaderMap>,
     pub(crate) body: Bytes,
     /// The model as the provider will read it.
     pub(crate) model: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) fn outgoing(inbound: &Inbound, upstream: &Upstream) -> Result<Outgoin
     Ok(Outgoing {
         method: inbound.method.clone(),
         uri,
-        headers: inbound.headers.clone(),
+        headers: Arc::clone(&inbound.headers),
         body,
         model: other.or(asked).map(str::to_owned),
     })

@@ -11,6 +11,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use outlast_journal::Outcome;
+use tokio_util::task::TaskTracker;
 
 use super::account::Outgoing;
 use super::headers;
@@ -52,9 +53,11 @@ pub(crate) struct Refused {
 
 impl Refused {
     /// Settles the exchange and gives what the agent gets if the refusal is passed on.
-    pub(crate) fn settle(self, dialect: Dialect) -> Response<Answer> {
+    pub(crate) fn settle(self, tasks: &TaskTracker, dialect: Dialect) -> Response<Answer> {
         let outcome = if self.exchange.status().is_some() { Outcome::Refused } else { Outcome::Error };
-        self.exchange.finish(outcome, Reading::default());
+        if let Some(unwritten) = self.exchange.finish(outcome, Reading::default()) {
+            tasks.spawn(unwritten.written());
+        }
         self.response.unwrap_or_else(|own| own.response(dialect))
     }
 }
@@ -67,6 +70,7 @@ pub(crate) async fn send(
     dialect: Dialect,
     outgoing: Outgoing,
 ) -> Tried {
+    shared.backlog.room().await;
     if let Err(error) = exchange.begin(&shared.ledger, dialect, &outgoing) {
         tracing::error!(%error, "an exchange cannot be recorded, so it is not sent");
         let message = format!("outlast: the ledger takes no exchange: {error}");

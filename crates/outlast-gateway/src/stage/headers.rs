@@ -11,6 +11,18 @@ use http::{HeaderMap, Response};
 use super::key::AUTH_HEADERS;
 use crate::secret::Secret;
 
+/// The headers that end at the next hop, whatever `Connection` says.
+static HOP: [HeaderName; 8] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
 /// The headers that go upstream: without the agent's key and this hop's own, and asking for an answer in plain bytes,
 /// as a compressed one could not be metered while it passes.
 pub(crate) fn for_upstream(headers: &HeaderMap) -> HeaderMap {
@@ -72,23 +84,41 @@ pub(crate) fn limits(headers: &HeaderMap) -> Vec<(String, String)> {
     found
 }
 
-/// An answer's headers as a JSON object for the ledger, without cookies.
+/// An answer's headers as a JSON object for the ledger, without cookies; a repeated one becomes an array.
 pub(crate) fn as_json(headers: &HeaderMap) -> String {
-    let mut object = serde_json::Map::new();
+    let mut json = String::with_capacity(64 * headers.len());
     for name in headers.keys().filter(|name| **name != SET_COOKIE) {
-        let mut values = headers.get_all(name).iter().map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
-        let (first, more) = (values.next().unwrap_or_default(), values.collect::<Vec<_>>());
-        let value = if more.is_empty() { first.into() } else { [vec![first], more].concat().into() };
-        object.insert(name.as_str().to_owned(), value);
+        json.push(if json.is_empty() { '{' } else { ',' });
+        push_text(&mut json, name.as_str().as_bytes());
+        json.push(':');
+        let mut values = headers.get_all(name).iter();
+        if let (Some(only), None) = (values.next(), values.next()) {
+            push_text(&mut json, only.as_bytes());
+            continue;
+        }
+        for (index, value) in headers.get_all(name).iter().enumerate() {
+            json.push(if index == 0 { '[' } else { ',' });
+            push_text(&mut json, value.as_bytes());
+        }
+        json.push(']');
     }
-    serde_json::Value::Object(object).to_string()
+    json.push_str(if json.is_empty() { "{}" } else { "}" });
+    json
+}
+
+fn push_text(json: &mut String, bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let plain = !text.bytes().any(|b| b < b' ' || b == b'"' || b == b'\\');
+    if plain {
+        json.push('"');
+        json.push_str(&text);
+        json.push('"');
+    } else {
+        json.push_str(&serde_json::Value::from(text.as_ref()).to_string());
+    }
 }
 
 fn is_hop(name: &HeaderName, named: &[HeaderName]) -> bool {
-    const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-    const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-    const HOP: [HeaderName; 8] =
-        [CONNECTION, KEEP_ALIVE, PROXY_AUTHENTICATE, PROXY_CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
     HOP.contains(name) || named.contains(name)
 }
 
@@ -96,4 +126,20 @@ fn is_hop(name: &HeaderName, named: &[HeaderName]) -> bool {
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let values = headers.get_all(CONNECTION).iter().filter_map(|v| v.to_str().ok());
     values.flat_map(|v| v.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_become_json_without_cookies() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("a", "1"), ("b", "x\"\\y\tz"), ("set-cookie", "s"), ("a", "2"), ("c", "")] {
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        let json: serde_json::Value = serde_json::from_str(&as_json(&headers)).unwrap();
+        assert_eq!(json, serde_json::json!({ "a": ["1", "2"], "b": "x\"\\y\tz", "c": "" }));
+        assert_eq!(as_json(&HeaderMap::new()), "{}");
+    }
 }

@@ -1,5 +1,7 @@
 //! The one type that passes through the stages: a request as the agent sent it, taken apart but not changed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -22,7 +24,7 @@ pub(crate) struct Inbound {
     /// The query without a key in it; `None` when there was none.
     pub(crate) query: Option<String>,
     /// Ready to go upstream but for the account's credential.
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Arc<HeaderMap>,
     pub(crate) body: Bytes,
     pub(crate) facts: Facts,
     turn_kind: TurnKind,
@@ -89,7 +91,7 @@ pub(crate) async fn read(
     Ok(Inbound {
         turn_kind: facts::turn_kind(endpoint, &parts.headers, &facts),
         key: key::presented(&parts.headers, query).unwrap_or_default(),
-        headers: headers::for_upstream(&parts.headers),
+        headers: Arc::new(headers::for_upstream(&parts.headers)),
         query: query.map(key::query_without_key).filter(|q| !q.is_empty() || query == Some("")),
         method: parts.method,
         endpoint,

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 
 /// Headers that may carry an agent's key or login. None of them ever goes upstream.
-pub(crate) const AUTH_HEADERS: [HeaderName; 5] = [
+pub(crate) static AUTH_HEADERS: [HeaderName; 5] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),

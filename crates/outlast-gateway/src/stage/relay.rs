@@ -16,7 +16,9 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 use tokio_util::task::TaskTracker;
 
+use super::backlog::Unwritten;
 use super::settle::Exchange;
+use super::turn::Turn;
 use crate::meter::Meter;
 
 /// Most bytes gathered into one write.
@@ -50,7 +52,7 @@ impl Relay {
             body,
             end,
             batch: Batch::default(),
-            yielded: false,
+            turn: Turn::default(),
             exchange,
             meter,
             idle,
@@ -63,7 +65,11 @@ impl Relay {
     /// Settles off the path of the last bytes.
     fn conclude(&mut self) {
         if let Some(flow) = self.flow.take() {
-            self.spawn(async move { flow.finish(false) });
+            self.spawn(async move {
+                if let Some(unwritten) = flow.finish(false) {
+                    unwritten.written().await;
+                }
+            });
         }
     }
 
@@ -103,7 +109,9 @@ impl Body for Relay {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.flow.as_ref().map_or(SizeHint::with_exact(0), |flow| flow.body.size_hint())
+        let Some(flow) = &self.flow else { return SizeHint::with_exact(0) };
+        let (rest, gathered) = (flow.body.size_hint(), flow.batch.len() as u64);
+        rest.exact().map_or_else(SizeHint::default, |rest| SizeHint::with_exact(rest + gathered))
     }
 }
 
@@ -120,8 +128,7 @@ struct Flow {
     body: Incoming,
     end: Option<End>,
     batch: Batch,
-    /// The batch has waited one round of the scheduler for more frames.
-    yielded: bool,
+    turn: Turn,
     exchange: Exchange,
     meter: Meter,
     idle: Pin<Box<Sleep>>,
@@ -145,7 +152,7 @@ impl Flow {
                     if let Ok(data) = frame.into_data() {
                         self.batch.push(data);
                     }
-                    (self.yielded, self.waiting) = (false, false);
+                    self.waiting = false;
                     if self.body.is_end_stream() {
                         self.end = Some(End::Whole);
                     }
@@ -156,18 +163,19 @@ impl Flow {
                     ready!(self.poll_silence(context));
                     self.end = Some(End::Broken);
                 }
-                Poll::Pending if !self.yielded => {
-                    // The connection's own task hands over one frame at a time: letting it run once more fetches what
-                    // it has already read, and saves a write for each of those frames.
-                    self.yielded = true;
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
+                Poll::Pending => {
+                    // The connection's own task hands over one frame at a time: letting it run fetches what it has
+                    // already read, and saves a write for each of those frames.
+                    ready!(self.turn.poll(context));
+                    break;
                 }
-                Poll::Pending => break,
             }
         }
-        self.yielded = false;
         let Some(bytes) = self.batch.take() else {
+            if self.end == Some(End::Broken) {
+                // A body's error makes hyper drop what it has not written yet: a round lets it write that first.
+                ready!(self.turn.poll(context));
+            }
             return Poll::Ready(None);
         };
         self.exchange.pass(&bytes);
@@ -188,10 +196,12 @@ impl Flow {
         // Some clients close as soon as they have read the dialect's own end: those did not leave early.
         let left_early = !self.meter.ended();
         while std::future::poll_fn(|context| self.poll_next(context)).await.is_some() {}
-        self.finish(left_early);
+        if let Some(unwritten) = self.finish(left_early) {
+            unwritten.written().await;
+        }
     }
 
-    fn finish(self: Box<Self>, client_left: bool) {
+    fn finish(self: Box<Self>, client_left: bool) -> Option<Unwritten> {
         let Self { exchange, meter, end, .. } = *self;
         let is_stream = meter.is_stream();
         let reading = meter.finish();
@@ -203,7 +213,7 @@ impl Flow {
             (true, true, true) => Outcome::ClientGone,
             (true, true, false) => Outcome::Complete,
         };
-        exchange.finish(outcome, reading);
+        exchange.finish(outcome, reading)
     }
 }
 

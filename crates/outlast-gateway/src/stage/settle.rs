@@ -10,6 +10,7 @@ use outlast_core::Timestamp;
 use outlast_journal::{AnswerHead, Closing, Opening, Outcome, Spool};
 
 use super::account::Outgoing;
+use super::backlog::{Backlog, Unwritten};
 use super::headers;
 use crate::admission::{Admission, Grant, Settled};
 use crate::clock::now;
@@ -25,6 +26,7 @@ pub(crate) struct Exchange {
     grant: Grant,
     model: Option<String>,
     spool: Option<Spool>,
+    backlog: Backlog,
     recorded: bool,
     started_at: Timestamp,
     first_byte_at: Option<Timestamp>,
@@ -43,13 +45,14 @@ impl std::fmt::Debug for Exchange {
 
 impl Exchange {
     /// An exchange that has been granted and has sent nothing yet.
-    pub(crate) fn new(admission: Arc<dyn Admission>, upstream: Arc<Upstream>, grant: Grant) -> Self {
+    pub(crate) fn new(admission: Arc<dyn Admission>, backlog: Backlog, upstream: Arc<Upstream>, grant: Grant) -> Self {
         Self {
             admission,
             upstream,
             grant,
             model: None,
             spool: None,
+            backlog,
             recorded: false,
             started_at: now(),
             first_byte_at: None,
@@ -120,15 +123,13 @@ impl Exchange {
         self.status
     }
 
-    /// Ends it.
-    pub(crate) fn finish(mut self, outcome: Outcome, reading: Reading) {
-        self.settle(outcome, reading);
+    /// Ends it, and gives what is left to wait for.
+    pub(crate) fn finish(mut self, outcome: Outcome, reading: Reading) -> Option<Unwritten> {
+        self.settle(outcome, reading)
     }
 
-    fn settle(&mut self, outcome: Outcome, reading: Reading) {
-        if std::mem::replace(&mut self.settled, true) {
-            return;
-        }
+    fn settle(&mut self, outcome: Outcome, reading: Reading) -> Option<Unwritten> {
+        self.settled = true;
         let ended_at = now();
         let asked = self.model.take();
         let base_url = &self.upstream.base_url;
@@ -137,12 +138,11 @@ impl Exchange {
         let estimated =
             reading.split_unknown || outcome == Outcome::Cut && reading.usage != outlast_journal::Usage::default();
         let closing = Closing { outcome, ended_at, usage: reading.usage, usd_nanos, estimated };
-        if let Some(spool) = self.spool.take() {
-            // The ledger writes the row whether or not anyone waits, and says so itself when it cannot.
-            drop(spool.finish(closing));
-        }
+        let exchange_id = std::mem::take(&mut self.grant.exchange_id);
+        let spool = self.spool.take();
+        let unwritten = spool.map(|spool| self.backlog.add(exchange_id.clone(), spool.finish(closing)));
         self.admission.settle(Settled {
-            exchange_id: std::mem::take(&mut self.grant.exchange_id),
+            exchange_id,
             account: self.grant.account.clone(),
             attempt: self.grant.attempt.take(),
             turn: self.grant.turn,
@@ -158,12 +158,15 @@ impl Exchange {
             ended_at,
             recorded: self.recorded,
         });
+        unwritten
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let fallback = self.fallback;
-        self.settle(fallback, Reading::default());
+        if !self.settled {
+            // The ledger writes the row whether or not anyone waits for it.
+            drop(self.settle(self.fallback, Reading::default()));
+        }
     }
 }

@@ -1,0 +1,54 @@
+//! Measures what the gateway adds to a request, beside nginx, in one run on one machine.
+//!
+//! `run FOLDER` starts a small fast upstream, nginx and the gateway as processes of their own, sends the same requests
+//! to the upstream directly and through both, in turns, and prints the ratios. `upstream` and `gateway FOLDER URL` are
+//! those processes; each prints its address and ends when its standard input does. Not a test: it asserts nothing.
+
+mod load;
+mod processes;
+mod report;
+mod serve;
+mod shapes;
+mod upstream;
+
+use std::path::Path;
+use std::time::Duration;
+
+/// What goes wrong ends the measurement.
+pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["upstream"] => upstream::main(),
+        ["gateway", folder, upstream] => serve::main(Path::new(folder), upstream),
+        ["run", folder, rest @ ..] => run(Path::new(folder), rest),
+        _ => Err("usage: gateway_bench run FOLDER [SECONDS ROUNDS] | upstream | gateway FOLDER URL".into()),
+    }
+}
+
+fn run(folder: &Path, rest: &[&str]) -> Outcome<()> {
+    let (slice, rounds) = match rest {
+        [] => (Duration::from_secs(1), 5),
+        [seconds, rounds] => (Duration::from_secs_f64(seconds.parse()?), rounds.parse()?),
+        _ => return Err("give SECONDS and ROUNDS, or neither".into()),
+    };
+    let targets = processes::start(folder)?;
+    for shape in shapes::ALL {
+        let request = shape.request();
+        let mut table = report::Table::new(shape, &targets);
+        for _ in 0..rounds {
+            for (index, target) in targets.iter().enumerate() {
+                table.alone(index, &load::alone(target.addr, &request, slice)?);
+            }
+            for (index, target) in targets.iter().enumerate() {
+                let before = target.cpu();
+                let many = load::many(target.addr, &request, slice, report::CONNECTIONS)?;
+                table.many(index, &many, target.cpu() - before, target.resident_kb());
+            }
+        }
+        table.print();
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! The three targets, as processes that end with this one.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+
+/// One worker, connections to the upstream kept, events passed as they come: what the gateway is measured against.
+const NGINX_CONFIG: &str = include_str!("../../../../bench/gateway/nginx.conf");
+
+/// Something that answers requests.
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    pub(crate) addr: SocketAddr,
+    child: Child,
+    /// The process that does the work, where it is not the child itself.
+    worker: u32,
+}
+
+/// The upstream itself, nginx before it, the gateway before it.
+pub(crate) fn start(folder: &Path) -> Outcome<Vec<Target>> {
+    fs::create_dir_all(folder)?;
+    let upstream = ours("direct", &["upstream"])?;
+    let url = format!("http://{}", upstream.addr);
+    let ledger = folder.join("ledger");
+    fs::create_dir_all(&ledger)?;
+    let ledger = ledger.to_str().ok_or("the folder's name is not text")?;
+    let nginx = nginx(folder, upstream.addr)?;
+    let gateway = ours("gateway", &["gateway", ledger, &url])?;
+    Ok(vec![upstream, nginx, gateway])
+}
+
+fn ours(name: &'static str, args: &[&str]) -> Outcome<Target> {
+    let mut child =
+        Command::new(std::env::current_exe()?).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+    let worker = child.id();
+    Ok(Target { name, addr: line.trim().parse()?, child, worker })
+}
+
+fn nginx(folder: &Path, upstream: SocketAddr) -> Outcome<Target> {
+    let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let config = NGINX_CONFIG.replace("@LISTEN@", &addr.to_string()).replace("@UPSTREAM@", &upstream.to_string());
+    let path = folder.join("nginx.conf");
+    fs::write(&path, config)?;
+    let child = Command::new("nginx").arg("-p").arg(folder).arg("-c").arg(&path).stdin(Stdio::null()).spawn()?;
+    let begun = Instant::now();
+    // nginx does not say when it listens.
+    while TcpStream::connect(addr).is_err() {
+        if begun.elapsed() > Duration::from_secs(5) {
+            return Err("nginx does not listen".into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()))?;
+    let worker = children.split_whitespace().next().ok_or("nginx has no worker")?.parse()?;
+    Ok(Target { name: "nginx", addr, child, worker })
+}
+
+impl Target {
+    /// Processor time used so far, all threads.
+    pub(crate) fn cpu(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.worker)).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+        // Linux counts in hundredths of a second on every machine this runs on.
+        Duration::from_millis(ticks * 10)
+    }
+
+    pub(crate) fn resident_kb(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.worker)).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        if self.name == "nginx" {
+            // Its master takes the worker with it on SIGTERM, not on SIGKILL.
+            drop(Command::new("kill").arg(self.child.id().to_string()).status());
+        }
+        drop(self.child.wait());
+    }
+}
