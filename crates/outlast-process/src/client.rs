@@ -1,5 +1,6 @@
 //! The engine's side of a shim's control socket.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -33,8 +34,12 @@ impl ShimClient {
     /// [`Error::Control`] when the connection breaks or what is said is not understood.
     pub async fn next_event(&mut self) -> Result<Option<Event>> {
         let failed = |why: String| Error::Control { why };
-        let Some(line) = self.events.next_line().await.map_err(|error| failed(error.to_string()))? else {
-            return Ok(None);
+        let line = match self.events.next_line().await {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(None),
+            // A shim that leaves while a client knocks.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(failed(error.to_string())),
         };
         serde_json::from_str(&line).map(Some).map_err(|error| failed(format!("{error} in {line:?}")))
     }

@@ -63,14 +63,7 @@ impl Control {
 
     /// Takes new connections, greeting each with `state`, and returns the commands of all.
     pub(crate) fn receive(&mut self, state: impl Fn() -> Event) -> Vec<Command> {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if self.clients.len() < CLIENTS_MAX && is_outside(&stream) && stream.set_nonblocking(true).is_ok() {
-                let mut client =
-                    Client { stream, incoming: Vec::new(), outgoing: Vec::new(), output_due: false, gone: false };
-                client.say(&state());
-                self.clients.push(client);
-            }
-        }
+        self.accept(&state);
         let mut commands = Vec::new();
         for client in &mut self.clients {
             for command in client.read() {
@@ -104,8 +97,9 @@ impl Control {
         self.flush();
     }
 
-    /// Says the last line, waits a moment for slow readers, and gives the path back.
-    pub(crate) fn close(mut self, last: &Event) {
+    /// Says the last line, to those too who have just come, and waits a moment for slow readers.
+    pub(crate) fn close(mut self, state: &Event, last: &Event) {
+        self.accept(&|| state.clone());
         for client in &mut self.clients {
             client.say(last);
             let told =
@@ -114,7 +108,17 @@ impl Control {
                 drop(client.stream.write_all(&client.outgoing));
             }
         }
-        drop(std::fs::remove_file(&self.path));
+    }
+
+    fn accept(&mut self, state: &impl Fn() -> Event) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() < CLIENTS_MAX && is_outside(&stream) && stream.set_nonblocking(true).is_ok() {
+                let mut client =
+                    Client { stream, incoming: Vec::new(), outgoing: Vec::new(), output_due: false, gone: false };
+                client.say(&state());
+                self.clients.push(client);
+            }
+        }
     }
 
     fn flush(&mut self) {
@@ -122,6 +126,13 @@ impl Control {
             client.write();
         }
         self.clients.retain(|client| !client.gone);
+    }
+}
+
+impl Drop for Control {
+    /// Gives the path back. Forked children end without this.
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.path));
     }
 }
 

@@ -255,9 +255,10 @@ impl Supervisor {
         for output in &mut self.outputs {
             output.finish();
         }
+        let state = self.state();
         let record = self.record();
         let written = files::write_durably(&self.attempt_dir.join(files::EXIT), &record);
-        self.control.close(&Event::Exited(record));
+        self.control.close(&state, &Event::Exited(record));
         match written {
             Ok(()) => 0,
             Err(error) => {

@@ -37,15 +37,35 @@ pub(crate) const TESTS: &[Test] = &[
             assert_eq!(running.traces(), []);
         });
     }),
+    ("d10_a_program_under_the_subreaper_ends_with_its_shim_and_the_rest_is_found", |spawner| {
+        block_on(async {
+            let mut bench = Bench::new("setsid sleep 600 & echo ready; exec sleep 600");
+            bench.spec.containment = ContainmentChoice::Subreaper;
+            let mut running = bench.start(spawner).await;
+            running.wrote(6).await;
+            let program = running.next_state().await.agent_pid.unwrap();
+            let all = running.traces();
+            let (own, detached): (Vec<_>, Vec<_>) = all.into_iter().partition(|each| each.pid == program);
+            running.shim.kill().unwrap();
+            await_end(&own).await;
+            let left = running.traces();
+            assert_eq!(
+                left.iter().map(|each| (each.pid, &each.trace)).collect::<Vec<_>>(),
+                [(detached[0].pid, &Trace::Marker)]
+            );
+            assert_eq!(outlast_process::kill_survivors(&left, Duration::from_secs(5)).unwrap(), []);
+            assert_eq!(running.traces(), []);
+        });
+    }),
     ("d07_what_a_program_leaves_behind_ends_with_it", |spawner| {
         block_on(async {
             for containment in [ContainmentChoice::Auto, ContainmentChoice::Subreaper] {
                 let mut bench = Bench::new("setsid sh -c 'sleep 600 & exec sleep 600' & echo bye");
                 bench.spec.containment = containment;
-                let mut running = bench.start(spawner).await;
-                let exit = running.exited().await;
-                assert_eq!((exit.code, exit.reason), (Some(0), ExitReason::Exited));
-                assert_eq!(running.traces(), [], "{containment:?}");
+                let ended = bench.run(spawner).await;
+                assert_eq!((ended.exit.code, ended.exit.reason), (Some(0), ExitReason::Exited));
+                let left = outlast_process::survivors(&ended.spec.marker, &ended.spec.cwd).unwrap();
+                assert_eq!(left, [], "{containment:?}");
             }
         });
     }),

@@ -118,6 +118,12 @@ impl Running {
         }
     }
 
+    /// Asks for the state as it is now.
+    pub(crate) async fn next_state(&mut self) -> ShimState {
+        self.client.request_status().await.unwrap();
+        self.next(|event| if let Event::State(state) = event { Some((**state).clone()) } else { None }).await
+    }
+
     /// Waits for the end as the control socket tells it.
     pub(crate) async fn exited(&mut self) -> ExitRecord {
         self.next(|event| if let Event::Exited(record) = event { Some(record.clone()) } else { None }).await
