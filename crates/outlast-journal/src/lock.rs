@@ -11,7 +11,7 @@ use crate::{Error, fault};
 /// A held lock; dropping it, or the end of the process however it comes, releases it.
 #[derive(Debug)]
 pub(crate) struct FileLock {
-    _file: File,
+    file: File,
 }
 
 impl FileLock {
@@ -42,7 +42,16 @@ impl FileLock {
         file.set_len(0).map_err(failed("empty"))?;
         file.rewind().map_err(failed("rewind"))?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(failed("write"))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for FileLock {
+    /// Lets go by name: a child that is being started has a copy of the descriptor until it becomes its program, and
+    /// closing ours alone would leave the lock with it for that long.
+    fn drop(&mut self) {
+        // A lock that cannot be released goes with its last descriptor.
+        self.file.unlock().unwrap_or_default();
     }
 }
 
