@@ -44,6 +44,9 @@ pub(crate) struct Asks {
     /// The key of clients that are no attempt: of `outlast gateway` alone.
     client_key: Option<String>,
     waiting: Vec<PendingAsk>,
+    /// The turns that are granted and not on record yet, by exchange: an agent that has read its answer may ask again
+    /// before the end of that answer is known here.
+    open: BTreeMap<String, (AttemptId, u32)>,
     exchanges: u64,
 }
 
@@ -66,11 +69,16 @@ impl Asks {
         client_key: Option<String>,
         secrets: impl Fn(&RunId) -> Option<RunSecret> + Send + 'static,
     ) -> Self {
-        Self { accounts, secrets: Box::new(secrets), client_key, waiting: Vec::new(), exchanges: 0 }
+        Self { accounts, secrets: Box::new(secrets), client_key, waiting: Vec::new(), open: BTreeMap::new(), exchanges: 0 }
     }
 
     pub(crate) fn push(&mut self, ask: PendingAsk) {
         self.waiting.push(ask);
+    }
+
+    /// Takes note that an exchange is over; what it consumed goes on record in the same turn of the loop.
+    pub(crate) fn settled(&mut self, exchange_id: &str) {
+        self.open.remove(exchange_id);
     }
 
     /// Answers every request that need not wait.
@@ -80,11 +88,34 @@ impl Asks {
                 continue;
             }
             match self.fate(core, &pending.ask, now) {
-                Fate::Go(grant) => drop(pending.reply.send(Ok(grant))),
+                Fate::Go(grant) => self.grant(grant, pending.reply),
                 Fate::No(denied) => drop(pending.reply.send(Err(denied))),
                 Fate::Wait { .. } => self.waiting.push(pending),
             }
         }
+    }
+
+    fn grant(&mut self, grant: Grant, reply: oneshot::Sender<Result<Grant, Denied>>) {
+        let (exchange, turn) = (grant.exchange_id.clone(), grant.turn);
+        let attempt = grant.attempt.clone().filter(|_| turn > 0);
+        // Who has left meanwhile sends nothing, and so settles nothing.
+        if reply.send(Ok(grant)).is_ok()
+            && let Some(attempt) = attempt
+        {
+            self.open.insert(exchange, (attempt, turn));
+        }
+    }
+
+    /// Which turn of its task a request is: that of the request it repeats, else the next one.
+    fn turn(&self, ask: &Ask, attempt: &AttemptId, task: &Task) -> u32 {
+        if ask.turn_kind != TurnKind::Main {
+            return 0;
+        }
+        if let Some((_, turn)) = ask.again_after.as_ref().and_then(|refused| self.open.get(refused)) {
+            return *turn;
+        }
+        let open = self.open.values().filter(|(of, _)| of == attempt).map(|(_, turn)| *turn);
+        open.fold(task.turns, u32::max) + 1
     }
 
     /// What has changed about who is held.
@@ -134,7 +165,7 @@ impl Asks {
 
     fn fate_of_attempt(&self, core: &Core, ask: &Ask, run: &RunId, task: &Task, number: u32, now: Timestamp) -> Fate {
         let id = AttemptId { run: run.clone(), task: task.id.clone(), number };
-        let turn = if ask.turn_kind == TurnKind::Main { task.turns + 1 } else { 0 };
+        let turn = self.turn(ask, &id, task);
         self.choose(core, ask, task.spec.accounts.iter(), Some(id), turn, now)
     }
 
@@ -255,19 +286,12 @@ impl Admission for EngineAdmission {
         if settled.outcome == Outcome::Complete {
             self.strikes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&settled.account);
         }
-        let Some(AttemptId { run, task, number }) = settled.attempt.clone() else { return };
         let usage = usage_of(&settled);
-        if usage == Usage::default() {
-            return;
-        }
-        self.engine.mention(Command::Exchanged {
-            run,
-            task,
-            number,
-            account: settled.account,
-            main: settled.turn > 0 && settled.outcome != Outcome::Refused,
-            usage,
+        let exchanged = settled.attempt.filter(|_| usage != Usage::default()).map(|AttemptId { run, task, number }| {
+            let main = settled.turn > 0 && settled.outcome != Outcome::Refused;
+            Command::Exchanged { run, task, number, account: settled.account, main, usage }
         });
+        self.engine.settled(settled.exchange_id, exchanged);
     }
 
     fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Ruling> {

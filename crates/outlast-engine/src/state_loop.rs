@@ -27,6 +27,8 @@ pub(crate) enum Message {
     Input(Input, Option<oneshot::Sender<Result<Answer, Error>>>),
     /// A request that wants to be forwarded.
     Ask(PendingAsk),
+    /// The end of an exchange that had been granted, and what it puts on record.
+    Settled(String, Option<Command>),
     /// A look at the state.
     Look(Box<dyn FnOnce(&Core) + Send>),
     /// The end.
@@ -72,10 +74,10 @@ impl LoopHandle {
         answer.await.map_err(|_| Error::Stopped)??.map_err(Error::Rejected)
     }
 
-    /// Says something that nobody waits for.
-    pub(crate) fn mention(&self, command: Command) {
+    /// Says that an exchange has ended; nobody waits for what becomes of that.
+    pub(crate) fn settled(&self, exchange_id: String, command: Option<Command>) {
         // A loop that is gone has nothing left to record: the journal is replayed by the next one.
-        drop(self.sender.send(Message::Input(Input::from(command), None)));
+        drop(self.sender.send(Message::Settled(exchange_id, command)));
     }
 
     pub(crate) fn ask(&self, ask: PendingAsk) -> Result<(), Error> {
@@ -153,6 +155,11 @@ fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core) -> Sorted {
                 replies.push(reply);
             }
             Message::Ask(ask) => asks.push(ask),
+            Message::Settled(exchange_id, command) => {
+                asks.settled(&exchange_id);
+                inputs.extend(command.map(Input::from));
+                replies.resize_with(inputs.len(), || None);
+            }
             Message::Look(look) => look(core),
             Message::Stop => stop = true,
         }
