@@ -107,6 +107,8 @@ fn config(brief: &Brief, model: &str) -> Value {
     json!({
         "autoupdate": false,
         "share": "disabled",
+        // Its own record of the tree, a git call per turn: the checkpoints are ours.
+        "snapshot": false,
         "permission": "allow",
         "model": name,
         "small_model": name,
