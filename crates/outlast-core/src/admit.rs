@@ -411,3 +411,6 @@ fn admit_attempt(task: &Task, number: u32, epoch: Epoch, news: AttemptNews) -> R
         AttemptNews::Checkpointed(_) | AttemptNews::Ended => None,
     })
 }
+
+#[cfg(test)]
+mod tests;

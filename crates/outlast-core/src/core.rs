@@ -303,3 +303,6 @@ impl From<&Outcome> for EndReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,3 +121,6 @@ fn verdict(run: &Run) -> RunEnd {
         RunEnd::Degraded
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -145,3 +145,6 @@ fn in_flight(run: &Run, task: &Task) -> Option<(Step, Operation)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -200,3 +200,6 @@ impl Batch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,3 +119,6 @@ impl Core {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,8 @@ pub mod retry;
 pub mod run;
 mod scope;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod usage;
 pub mod wake;

@@ -33,3 +33,6 @@ pub fn delay(seed: u64, task: &Task, class: Class) -> Duration {
     let share = u32::try_from(fnv1a(&key) % 256).unwrap_or(0);
     plain + plain.saturating_mul(share) / 1024
 }
+
+#[cfg(test)]
+mod tests;

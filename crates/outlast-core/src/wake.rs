@@ -37,3 +37,6 @@ impl Core {
         accounts.chain(retries).min_by_key(|(at, _)| *at)
     }
 }
+
+#[cfg(test)]
+mod tests;

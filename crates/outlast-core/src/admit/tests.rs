@@ -1,0 +1,192 @@
+//! What commands become, and which are refused.
+
+use super::*;
+use crate::record::LandingCause;
+use crate::testing::{core, run, shim, show, task_spec};
+
+const NOW: Timestamp = Timestamp::from_millis(1000);
+
+/// What becomes of a command: the records that it makes, or why it is refused.
+#[track_caller]
+fn check(journal: &str, command: Command, expected: &str) {
+    let became = match core(journal).admit(NOW, command) {
+        Ok(records) => show(&records).join("; "),
+        Err(rejection) => format!("refused: {rejection}"),
+    };
+    assert_eq!(became, expected);
+}
+
+fn news(number: u32, news: AttemptNews) -> Command {
+    Command::Attempt { run: run(), task: "a".into(), number, epoch: Epoch(number), news }
+}
+
+fn exited(number: u32) -> Command {
+    news(number, AttemptNews::Exited(Outcome::Finished))
+}
+
+fn landing(news: LandingNews) -> Command {
+    Command::Landing { run: run(), task: "a".into(), news }
+}
+
+fn land(task: &str) -> Command {
+    Command::Land { run: run(), task: task.into() }
+}
+
+fn discard(task: &str) -> Command {
+    Command::Discard { run: run(), task: task.into() }
+}
+
+fn candidate() -> Command {
+    landing(LandingNews::Candidate { old: None, new: Oid::new("c") })
+}
+
+fn refused(cause: LandingCause) -> Command {
+    landing(LandingNews::Refused { cause, detail: "why".into() })
+}
+
+#[test]
+fn news_of_an_older_attempt_or_epoch_is_refused() {
+    let second = "run\n task a retries=1\n a fails crash\n a start 2";
+    check(second, exited(2), "a exit 2 finished");
+    check(second, exited(1), "refused: attempt 1 of task `a` was given up");
+    let older = Command::Attempt {
+        run: run(),
+        task: "a".into(),
+        number: 2,
+        epoch: Epoch(1),
+        news: AttemptNews::Exited(Outcome::Finished),
+    };
+    check(second, older, "refused: attempt 2 of task `a` was given up");
+    check("run\n task a\n a done", exited(1), "refused: attempt 1 of task `a` was given up");
+}
+
+#[test]
+fn an_attempt_that_is_ending_says_only_that_it_has_ended_and_what_was_kept() {
+    let ending = "run\n task a\n a start 1\n a held 1 overload\n a ending 1 parked";
+    check(ending, news(1, AttemptNews::Ended), "a ended 1");
+    check(ending, news(1, AttemptNews::Checkpointed(Oid::new("t"))), "a checkpointed 1 t");
+    for late in [AttemptNews::Released, AttemptNews::Spawned(shim(1)), AttemptNews::Exited(Outcome::Finished)] {
+        check(ending, news(1, late), "refused: attempt 1 of task `a` was given up");
+    }
+    // The reason must be on record before anything has ended.
+    let living = "run\n task a\n a start 1\n a exit 1 finished";
+    check(living, news(1, AttemptNews::Ended), "refused: attempt 1 of task `a` was given up");
+}
+
+#[test]
+fn what_is_known_makes_no_record() {
+    let known = "run\n task a\n a start 1\n a workspace 1 b\n a spawned 1\n a session 1 s\n a held 1 overload 5";
+    check(known, news(1, AttemptNews::WorkspaceReady(Oid::new("b"))), "");
+    check(known, news(1, AttemptNews::Spawned(shim(1))), "");
+    check(known, news(1, AttemptNews::SessionSeen("s".into())), "");
+    let held = |until| AttemptNews::Held { class: Class::Overload, until: Some(Timestamp::from_millis(until)) };
+    check(known, news(1, held(5)), "");
+    check(known, news(1, held(6)), "a held 1 overload");
+    check("run\n task a\n a start 1", news(1, AttemptNews::Released), "");
+    check("run\n task a\n a start 1\n a exit 1 crash", exited(1), "");
+    check("run\n pause", Command::PauseRun(run()), "");
+    check("run\n pause", Command::StopRun(run()), "stop");
+    check("run\n finished done", Command::ResumeRun(run()), "");
+    check("run\n task a\n a done\n a landing c\n a landed c", landing(LandingNews::Landed(Oid::new("c"))), "");
+    check("run\n task a\n a done\n a discard", discard("a"), "");
+    check("run\n task a\n a done\n a want", land("a"), "");
+}
+
+#[test]
+fn a_verdict_is_taken_for_the_attempt_that_is_checked_alone() {
+    let verified = |number| Command::Verified {
+        run: run(),
+        task: "a".into(),
+        number,
+        checkpoint: Some(Oid::new("t")),
+        verdict: Verdict::Passed { result: Oid::new("x") },
+    };
+    let checked = "run\n task a retries=1\n a fails crash\n a start 2\n a ending 2 finished\n a ended 2";
+    check(checked, verified(2), "a checkpointed 2 t; a pass 2");
+    check(checked, verified(1), "refused: attempt 1 of task `a` was given up");
+    check(&format!("{checked}\n a pass 2"), verified(2), "refused: attempt 2 of task `a` was given up");
+}
+
+#[test]
+fn an_exchange_is_billed_whether_or_not_its_attempt_lives() {
+    let exchanged = |task: &str| Command::Exchanged {
+        run: run(),
+        task: task.into(),
+        number: 1,
+        account: "max".into(),
+        main: true,
+        usage: Usage::default(),
+    };
+    check("run\n task a\n a fails crash", exchanged("a"), "a exchanged 1");
+    check("run\n task a", exchanged("b"), "refused: no task `b` in run `r`");
+    check("", exchanged("a"), "refused: no run `r`");
+}
+
+#[test]
+fn a_result_is_asked_to_land_after_what_it_needs() {
+    let plan = "run\n task a\n task b needs=a\n a done\n b done";
+    check(plan, land("a"), "a want");
+    check(plan, land("b"), "refused: task `b` starts from `a`, which has not landed");
+    check(&format!("{plan}\n a want"), land("b"), "b want");
+    check(&format!("{plan}\n a refused empty"), land("b"), "b want");
+    check(&format!("{plan}\n a refused conflict"), land("a"), "a want");
+    check("run\n task a\n a start 1", land("a"), "refused: task `a` is running: cannot land");
+}
+
+#[test]
+fn a_candidate_lands_only_when_it_is_wanted_and_nothing_else_lands() {
+    let plan = "run auto\n task b\n task a needs=b\n task c\n b done\n a done\n c done";
+    check(plan, candidate(), "refused: task `a` is done: cannot land");
+    let behind = format!("{plan}\n b landing x\n b landed x");
+    check(&behind, candidate(), "a landing c");
+    check(&format!("{behind}\n c landing y"), candidate(), "refused: task `a` is done: cannot land");
+    check(&format!("{behind}\n pause"), candidate(), "refused: task `a` is done: cannot land");
+    check(&format!("{behind}\n a refused conflict"), candidate(), "refused: task `a` is done: cannot land");
+    check(&format!("{behind}\n stop"), candidate(), "a landing c");
+    check(&format!("{behind}\n a landing x"), candidate(), "refused: task `a` is landing: cannot land");
+}
+
+#[test]
+fn a_landing_comes_to_one_end() {
+    let moving = "run auto\n task a\n a done\n a landing c";
+    check(moving, landing(LandingNews::Landed(Oid::new("c"))), "a landed c");
+    check(moving, refused(LandingCause::TargetCheckedOut), "a refused target_checked_out");
+    let landed = format!("{moving}\n a landed c");
+    check(&landed, refused(LandingCause::TargetMoved), "refused: task `a` is landed: cannot land");
+    check(&landed, landing(LandingNews::Landed(Oid::new("d"))), "refused: task `a` is landed: cannot land");
+}
+
+#[test]
+fn only_work_that_rests_and_is_not_on_the_target_is_discarded() {
+    check("run\n task a", discard("a"), "a discard");
+    check("run\n task a\n a done", discard("a"), "a discard");
+    check("run\n task a\n a fails crash", discard("a"), "a discard");
+    let live = "refused: task `a` is running: cannot be discarded while it is worked on: pause it first";
+    check("run\n task a\n a start 1", discard("a"), live);
+    let landing = "run\n task a\n a done\n a landing c";
+    check(landing, discard("a"), "refused: task `a` is landing: cannot be discarded while it lands");
+    let there = "cannot be discarded: its change is on the target";
+    check(&format!("{landing}\n a landed c"), discard("a"), &format!("refused: task `a` is landed: {there}"));
+    check("run\n task a\n a done\n a refused empty", discard("a"), &format!("refused: task `a` is done: {there}"));
+}
+
+#[test]
+fn a_stated_end_of_a_closed_account_is_never_shortened() {
+    let close = |until| Command::CloseAccount {
+        account: "max".into(),
+        class: Class::WindowQuota,
+        until: Timestamp::from_millis(until),
+    };
+    check("", close(5000), "account max closed window_quota 5000");
+    check("account max closed billing 6000", close(5000), "");
+    check("account max closed billing 4000", close(5000), "account max closed window_quota 5000");
+    check("", close(1000), "");
+}
+
+#[test]
+fn a_run_is_started_once_with_all_its_tasks() {
+    let spec = core("run concurrency=3").runs[&run()].spec.clone();
+    let start = Command::StartRun { run: run(), spec, tasks: vec![("a".into(), task_spec(&["retries=1"]))] };
+    check("", start.clone(), "run; a task");
+    check("run", start, "refused: run `r` exists already");
+}

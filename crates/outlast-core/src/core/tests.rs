@@ -1,0 +1,233 @@
+//! What records make true; that any sequence of them is taken; that a snapshot loses nothing.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::admit::{AttemptNews, Command};
+use crate::ids::Oid;
+use crate::record::{RunEnd, RunSpec, Rung, ShimRef, TaskSpec};
+use crate::testing::{core, run};
+use crate::usage::Usage;
+
+#[test]
+fn usage_turns_and_checkpoints_add_up_after_an_attempt_is_over_too() {
+    let mut core = core("run\n task a\n a fails crash");
+    let usage = Usage { input: 5, output: 7, exchanges: 1, ..Usage::default() };
+    for main in [true, false] {
+        let fact = Fact::Exchanged { number: 1, account: "max".into(), main, usage };
+        core.apply(&Record { at: Timestamp::EPOCH, stream: Stream::Task(run(), "a".into()), fact });
+    }
+    let task = &core.runs[&run()].tasks[0];
+    assert_eq!((task.turns, task.usage.input, task.usage.output, task.usage.exchanges), (1, 10, 14, 2));
+    assert_eq!(total(&core.runs[&run()]), task.usage);
+}
+
+#[test]
+fn what_an_attempt_was_held_for_is_over_when_its_agent_is() {
+    for end in ["a exit 1 finished", "a ending 1 parked", "a released 1"] {
+        let core = core(&format!("run\n task a\n a start 1\n a held 1 overload\n {end}"));
+        assert_eq!(core.runs[&run()].tasks[0].attempt().unwrap().held, None, "{end}");
+    }
+}
+
+#[test]
+fn a_hold_that_is_prolonged_began_when_it_began() {
+    let core = core("run\n task a\n @5 a start 1\n @6 a held 1 overload\n @9 a held 1 minute_limit 50");
+    let held = core.runs[&run()].tasks[0].attempt().unwrap().held.clone().unwrap();
+    assert_eq!((held.since, held.class), (Timestamp::from_millis(6), Class::MinuteLimit));
+}
+
+#[test]
+fn revisions_count_the_records_of_each_stream() {
+    let core = core("run\n task a\n task b\n a start 1");
+    assert_eq!(core.next_revision(&Stream::Run(run())), 2);
+    assert_eq!(core.next_revision(&Stream::Task(run(), "a".into())), 3);
+    assert_eq!(core.next_revision(&Stream::Task(run(), "b".into())), 2);
+    assert_eq!(core.next_revision(&Stream::Account("max".into())), 1);
+}
+
+#[test]
+fn a_chain_of_many_tasks_is_blocked_without_recursion() {
+    let mut journal = String::from("run\n task t0\n");
+    for i in 1..20_000 {
+        journal.push_str(&format!("task t{i} needs=t{}\n", i - 1));
+    }
+    let core = core(&format!("{journal} t0 fails crash"));
+    let blocked = core.runs[&run()].tasks.iter().filter(|task| matches!(task.phase, Phase::Blocked { .. }));
+    assert_eq!(blocked.count(), 19_999);
+}
+
+fn task_id() -> impl Strategy<Value = TaskId> {
+    prop::sample::select(vec!["a", "b", "c"]).prop_map(TaskId::from)
+}
+
+fn number() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0, 1, 1, 1, 2, 2, u32::MAX])
+}
+
+fn class() -> impl Strategy<Value = Class> {
+    prop::sample::select(vec![Class::Crash, Class::Network, Class::Vanished, Class::Auth, Class::CorruptSession])
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    prop::sample::select(vec![i64::MIN, 0, 1, 5000, i64::MAX]).prop_map(Timestamp::from_millis)
+}
+
+fn oid() -> impl Strategy<Value = Oid> {
+    prop::sample::select(vec!["x", "y"]).prop_map(Oid::new)
+}
+
+fn attempt_fact() -> impl Strategy<Value = Fact> {
+    let outcome = || {
+        let failed = class().prop_map(|class| Outcome::Failed { class, why: String::new() });
+        prop_oneof![Just(Outcome::Finished), failed]
+    };
+    let reason = prop_oneof![
+        outcome().prop_map(|outcome| EndReason::from(&outcome)),
+        Just(EndReason::Parked),
+        Just(EndReason::Discarded)
+    ];
+    let verdict = prop_oneof![
+        3 => oid().prop_map(|result| Verdict::Passed { result }),
+        1 => class().prop_map(|class| Verdict::Failed { class, why: String::new() })
+    ];
+    let shim = ShimRef { pid: 1, start_time: 1, boot_id: "b".into() };
+    let huge = Usage { input: u64::MAX, usd_nanos: i64::MIN, exchanges: u32::MAX, ..Usage::default() };
+    prop_oneof![
+        4 => number().prop_map(|number| Fact::AttemptStarted { number, epoch: Epoch(number), rung: Rung::Fresh }),
+        2 => (number(), outcome()).prop_map(|(number, outcome)| Fact::AttemptExited { number, outcome }),
+        4 => (number(), reason).prop_map(|(number, reason)| Fact::AttemptEnding { number, reason }),
+        4 => number().prop_map(|number| Fact::AttemptEnded { number }),
+        4 => (number(), verdict).prop_map(|(number, verdict)| Fact::Verified { number, verdict }),
+        1 => number().prop_map(move |number| Fact::Spawned { number, shim: shim.clone() }),
+        1 => (number(), class(), time()).prop_map(|(number, class, at)| Fact::Held { number, class, until: Some(at) }),
+        1 => number().prop_map(|number| Fact::Released { number }),
+        1 => number().prop_map(|number| Fact::SessionSeen { number, session: "s".into() }),
+        1 => (number(), oid()).prop_map(|(number, base)| Fact::WorkspaceReady { number, base }),
+        1 => number().prop_map(move |number| Fact::Exchanged { number, account: "m".into(), main: true, usage: huge }),
+    ]
+}
+
+fn landing_fact() -> impl Strategy<Value = Fact> {
+    let causes = vec![LandingCause::TargetMoved, LandingCause::Empty, LandingCause::Conflict];
+    let cause = prop::sample::select(causes);
+    prop_oneof![
+        Just(Fact::LandRequested),
+        oid().prop_map(|new| Fact::LandingStarted { old: None, new }),
+        oid().prop_map(|commit| Fact::Landed { commit }),
+        cause.prop_map(|cause| Fact::LandingRefused { cause, detail: String::new() }),
+        Just(Fact::DiscardRequested),
+        Just(Fact::Discarded),
+    ]
+}
+
+fn added() -> impl Strategy<Value = Fact> {
+    (prop::collection::vec(task_id(), 0..3), any::<bool>()).prop_map(|(needs, needs_quota)| {
+        Fact::TaskAdded(TaskSpec {
+            needs,
+            writes: vec!["src/**".into()],
+            agent: "x".into(),
+            accounts: vec!["m".into()],
+            retries: 1,
+            needs_quota,
+        })
+    })
+}
+
+fn run_fact() -> impl Strategy<Value = Fact> {
+    let started = (0..3_u32, any::<bool>()).prop_map(|(concurrency, auto_land)| {
+        Fact::RunStarted(RunSpec {
+            plan: String::new(),
+            base: Oid::new("b"),
+            target: "t".into(),
+            concurrency,
+            auto_land,
+            seed: 1,
+        })
+    });
+    prop_oneof![
+        3 => started,
+        1 => Just(Fact::RunPaused),
+        1 => Just(Fact::RunStopped),
+        2 => Just(Fact::RunResumed),
+        1 => Just(Fact::RunFinished { state: RunEnd::Done }),
+    ]
+}
+
+/// Any fact on any stream, sense or not.
+fn record() -> impl Strategy<Value = Record> {
+    let on_task = |fact| (task_id(), fact).prop_map(|(task, fact)| (Stream::Task(run(), task), fact));
+    let closed = (class(), time()).prop_map(|(class, until)| Fact::AccountClosed { class, until });
+    let on_account = prop_oneof![closed, Just(Fact::AccountOpened)];
+    let pair = prop_oneof![
+        2 => run_fact().prop_map(|fact| (Stream::Run(run()), fact)),
+        4 => on_task(added().boxed()),
+        12 => on_task(attempt_fact().boxed()),
+        5 => on_task(landing_fact().boxed()),
+        1 => on_account.prop_map(|fact| (Stream::Account("m".into()), fact)),
+    ];
+    (time(), pair).prop_map(|(at, (stream, fact))| Record { at, stream, fact })
+}
+
+fn begun() -> Vec<Record> {
+    let start = Fact::RunStarted(RunSpec {
+        plan: String::new(),
+        base: Oid::new("b"),
+        target: "t".into(),
+        concurrency: 2,
+        auto_land: true,
+        seed: 1,
+    });
+    vec![Record { at: Timestamp::EPOCH, stream: Stream::Run(run()), fact: start }]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A damaged or future journal may hold anything: it must never bring the core down, nor ask it for the impossible.
+    #[test]
+    fn any_sequence_of_records_is_taken_and_asked_about_without_a_panic(
+        records in prop::collection::vec(record(), 0..60),
+        now in time(),
+    ) {
+        let mut core = Core::default();
+        for record in begun().iter().chain(&records) {
+            core.apply(record);
+        }
+        core.decide(now);
+        core.desired();
+        core.wake_at(now);
+        for task in ["a", "b", "c"] {
+            core.explain(&run(), &task.into(), now);
+            for number in [0, 1, u32::MAX] {
+                let news = AttemptNews::Exited(Outcome::Finished);
+                let command = Command::Attempt { run: run(), task: task.into(), number, epoch: Epoch(number), news };
+                drop(core.admit(now, command));
+            }
+            drop(core.admit(now, Command::Land { run: run(), task: task.into() }));
+            drop(core.admit(now, Command::Discard { run: run(), task: task.into() }));
+        }
+    }
+
+    /// A snapshot at any point and the records after it give the state of all records.
+    #[test]
+    fn a_snapshot_and_the_rest_give_the_state_of_all_records(
+        records in prop::collection::vec(record(), 0..60),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let records: Vec<Record> = begun().into_iter().chain(records).collect();
+        let mut live = Core::default();
+        let mut resumed = Core::default();
+        for (i, record) in records.iter().enumerate() {
+            if i == cut.index(records.len()) {
+                resumed = serde_json::from_str(&serde_json::to_string(&live).unwrap()).unwrap();
+            }
+            live.apply(record);
+            if i >= cut.index(records.len()) {
+                let text = serde_json::to_string(record).unwrap();
+                resumed.apply(&serde_json::from_str(&text).unwrap());
+            }
+        }
+        prop_assert_eq!(live, resumed);
+    }
+}

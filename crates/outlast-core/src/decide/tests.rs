@@ -1,0 +1,136 @@
+//! Who starts, who is given up, what is over, and what it does to others.
+
+use crate::testing::{core, show};
+use crate::{Core, Timestamp};
+
+fn decided(core: &Core, now: i64) -> String {
+    show(&core.decide(Timestamp::from_millis(now))).join("; ")
+}
+
+#[track_caller]
+fn check(journal: &str, now: i64, expected: &str) {
+    assert_eq!(decided(&core(journal), now), expected);
+}
+
+#[test]
+fn begun_tasks_start_first_then_the_plans_order_while_there_is_room() {
+    check("run concurrency=2\n task a\n task b\n task c", 0, "a start 1 fresh; b start 1 fresh");
+    check(
+        "run concurrency=2\n task a\n task b retries=1\n task c\n b session 1 s\n b fails crash",
+        0,
+        "b start 2 session s; a start 1 fresh",
+    );
+    check("run concurrency=1\n task a\n task b\n a start 1", 0, "");
+    check("run concurrency=1\n task a\n task b\n a start 1\n a ending 1 finished\n a ended 1", 0, "");
+}
+
+#[test]
+fn a_corrupt_session_is_not_continued() {
+    check(
+        "run\n task a retries=1\n a start 1\n a session 1 s\n a ending 1 corrupt_session\n a ended 1",
+        0,
+        "a start 2 handover",
+    );
+}
+
+#[test]
+fn scopes_that_meet_are_not_worked_on_at_once() {
+    let tasks = "task a writes=src/a/**\n task b writes=src/*/x.rs\n task c writes=docs/**\n task d";
+    check(&format!("run\n {tasks}"), 0, "a start 1 fresh; c start 1 fresh; d start 1 fresh");
+    check(&format!("run\n {tasks}\n a start 1\n c start 1\n d start 1"), 0, "");
+    check(&format!("run\n {tasks}\n a done\n c start 1\n d start 1"), 0, "b start 1 fresh");
+    // What is no glob may be anything.
+    check("run\n task a writes=src/{\n task b writes=docs", 0, "a start 1 fresh");
+}
+
+#[test]
+fn a_task_whose_accounts_are_all_closed_waits_and_others_do_not() {
+    let plan = "run\n task a quota=max\n task b quota=max,api\n task c\n account max closed window_quota 5000";
+    check(plan, 4999, "b start 1 fresh; c start 1 fresh");
+    check(plan, 5000, "account max opened; a start 1 fresh; b start 1 fresh; c start 1 fresh");
+    check("run\n task a quota=max\n account max closed billing 5000\n account max opened", 0, "a start 1 fresh");
+}
+
+#[test]
+fn what_the_world_spoilt_is_tried_later_and_costs_no_try() {
+    let core = core("run\n task a\n @1000 a fails network");
+    assert_eq!(decided(&core, 1000), "");
+    assert_eq!(decided(&core, 1000 + 2500), "a start 2 handover");
+    assert_eq!(core.run(&"r".into()).map(|run| run.tasks[0].tries_used), Some(0));
+}
+
+#[test]
+fn an_agent_that_is_gone_is_ended_for_what_it_left() {
+    check("run\n task a\n a start 1\n a exit 1 finished", 0, "a ending 1 finished");
+    check("run\n task a\n a start 1\n a exit 1 crash\n pause", 0, "a ending 1 crash");
+    check("run\n task a\n a start 1\n a exit 1 crash\n a ending 1 crash", 0, "");
+}
+
+#[test]
+fn a_paused_run_parks_and_starts_nothing_and_a_resumed_one_goes_on() {
+    let paused = "run\n task a\n task b\n a start 1\n pause";
+    check(paused, 0, "a ending 1 parked");
+    check(&format!("{paused}\n a ending 1 parked\n a ended 1"), 0, "");
+    check(&format!("{paused}\n a ending 1 parked\n a ended 1\n resume"), 0, "a start 2 handover; b start 1 fresh");
+    // Resumed before the end of what was being parked.
+    check(&format!("{paused}\n a ending 1 parked\n resume\n a ended 1"), 0, "a start 2 handover; b start 1 fresh");
+    check("run\n task a\n stop", 0, "");
+}
+
+#[test]
+fn a_run_is_finished_when_nothing_can_go_on() {
+    check("run\n task a\n a done", 0, "finished done");
+    check("run auto\n task a\n a done", 0, "");
+    check("run auto\n task a\n a done\n a landing c", 0, "");
+    check("run auto\n task a\n a done\n a landing c\n a landed c", 0, "finished done");
+    check("run auto\n task a\n a done\n a refused conflict", 0, "finished degraded");
+    check("run auto\n task a\n a done\n a refused target_moved", 0, "");
+    check("run auto\n task a\n a done\n a refused empty", 0, "finished done");
+    check("run\n task a\n task b\n a done\n b fails crash", 0, "finished degraded");
+    check("run\n task a\n a fails crash", 0, "finished failed");
+    check("run\n task a\n a done\n a discard", 0, "");
+    check("run\n task a\n a done\n a discard\n a discarded", 0, "finished failed");
+}
+
+#[test]
+fn j01_a_failure_blocks_everything_behind_it_and_the_run_ends() {
+    let plan = "run\n task a\n task b needs=a\n task c needs=a\n task d needs=b,c\n task e\n a fails gave_up\n e done";
+    check(plan, 0, "finished degraded");
+    let core = core(plan);
+    let states: Vec<_> = core.run(&"r".into()).unwrap().tasks.iter().map(|task| task.state()).collect();
+    assert_eq!(states, ["failed", "blocked", "blocked", "blocked", "done"]);
+}
+
+#[test]
+fn j01_dependants_of_a_parked_task_wait() {
+    let plan = "run\n task a\n task b needs=a\n a start 1\n pause\n a ending 1 parked\n a ended 1";
+    check(plan, 0, "");
+    let core = core(plan);
+    let states: Vec<_> = core.run(&"r".into()).unwrap().tasks.iter().map(|task| task.state()).collect();
+    assert_eq!(states, ["parked", "pending"]);
+}
+
+#[test]
+fn tries_are_one_more_than_retries() {
+    let two = "run\n task a retries=1\n a fails crash";
+    check(two, 0, "a start 2 handover");
+    check(&format!("{two}\n a fails crash"), 0, "finished failed");
+    check(&format!("{two}\n a start 2\n a ending 2 finished\n a ended 2\n a fail 2 verify"), 0, "finished failed");
+    check("run\n task a retries=5\n a fails question", 0, "finished failed");
+}
+
+#[test]
+fn what_rests_on_discarded_work_is_given_up_at_once() {
+    let plan = "run concurrency=1\n task a\n task b needs=a\n task c needs=b\n a done";
+    let states = |journal: &str| {
+        let core = core(&format!("{plan}\n {journal}"));
+        let states: Vec<_> = core.run(&"r".into()).unwrap().tasks.iter().map(|task| task.state()).collect();
+        states.join(" ")
+    };
+    assert_eq!(states("a discard"), "running blocked blocked");
+    assert_eq!(states("b done\n c done\n a discard"), "running stale stale");
+    assert_eq!(states("b start 1\n a discard"), "running running pending");
+    assert_eq!(states("b start 1\n a discard\n b ending 1 finished\n b ended 1\n b pass 1"), "running stale blocked");
+    assert_eq!(states("b start 1\n a discard\n b ending 1 network\n b ended 1"), "running stale blocked");
+    assert_eq!(states("b start 1\n a discard\n pause\n b ending 1 parked\n b ended 1"), "running stale blocked");
+}
