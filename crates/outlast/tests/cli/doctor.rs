@@ -48,10 +48,12 @@ fn the_exit_code_is_that_of_the_worst() {
     is(&ran, "repository", "error", "git init");
 
     bench.repo.git(&["config", "user.name", "Ann"]).unwrap();
-    bench.plan("[agent.a]\nkind = \"codex\"\n");
+    let agents = "[agent.a]\nkind = \"codex\"\n[agent.b]\nkind = \"qwen\"\n";
+    bench.plan(&format!("{agents}[[task]]\nid = \"t\"\ngoal = \"g\"\nagent = \"a\"\n"));
     bench.env.write_config("[account.x]\nprovider = \"openai\"\nkey_env = \"NOT_SET_ANYWHERE\"\n").unwrap();
     let ran = bench.run(&["doctor", "--offline", "--json"]).ends(12);
     is(&ran, "agent a: program", "error", "`codex`");
+    is(&ran, "agent b: program", "warning", "`qwen`");
     is(&ran, "account x", "error", "NOT_SET_ANYWHERE is not set");
 
     bench.program("codex", "#!/bin/sh\necho codex-cli 0.171.0\n");

@@ -12,6 +12,7 @@ use outlast_config::{Account, KeyCommand, KeySource, Login, Provider, UserConfig
 use outlast_core::plan::{AgentSpec, Plan};
 use outlast_core::{AccountId, AgentName};
 
+use super::agents::of_agent;
 use super::found::Found;
 use super::logins::{self, Credential, provider_name};
 use crate::places::Places;
@@ -49,8 +50,9 @@ pub(crate) fn look(user: &UserConfig, plan: Option<&Plan>) -> Vec<Found> {
     if user.accounts.is_empty() {
         found.push(no_account(&lying));
     }
-    let agents = plan.into_iter().flat_map(|plan| &plan.agents);
-    found.extend(agents.filter_map(|(name, agent)| unpaid(name, agent, user)));
+    if let Some(plan) = plan {
+        found.extend(plan.agents.iter().filter_map(|(name, agent)| unpaid(plan, name, agent, user)));
+    }
     let providers = [Provider::Anthropic, Provider::OpenAi, Provider::Gemini];
     found.extend(providers.into_iter().filter_map(|provider| billing(provider, user, &lying)));
     found
@@ -128,7 +130,7 @@ pub(super) const fn answers(provider: Provider, dialect: Dialect) -> bool {
 }
 
 /// An agent of the plan that no account could pay for.
-fn unpaid(name: &AgentName, agent: &AgentSpec, user: &UserConfig) -> Option<Found> {
+fn unpaid(plan: &Plan, name: &AgentName, agent: &AgentSpec, user: &UserConfig) -> Option<Found> {
     let kind = Kind::from_name(&agent.kind).filter(|kind| *kind != Kind::Command)?;
     let dialects = adapter(kind).capabilities().dialects;
     let fits = |(id, account): (&AccountId, &Account)| {
@@ -140,7 +142,7 @@ fn unpaid(name: &AgentName, agent: &AgentSpec, user: &UserConfig) -> Option<Foun
     }
     let spoken: Vec<&str> = dialects.iter().map(|dialect| dialect.name()).collect();
     let what = format!("no account speaks {}, which {kind} needs", spoken.join(" or "));
-    let found = Found::error(format!("agent {name}: account"), ExitCode::Plan, what);
+    let found = of_agent(plan, name, format!("agent {name}: account"), ExitCode::Plan, what);
     Some(found.fix("add an account of that provider to your config.toml"))
 }
 

@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 use outlast_agent::discover::{self, Found as Agent};
 use outlast_agent::{Kind, adapter};
 use outlast_api::ExitCode;
+use outlast_core::AgentName;
 use outlast_core::plan::Plan;
 use outlast_engine::Toolchain;
 use tokio::process::Command;
@@ -116,6 +117,12 @@ fn node(agent: &Agent, toolchain: &Toolchain) -> Option<Found> {
     Some(Found::warning(format!("agent {}: node", agent.kind), what).fix("put node on the PATH"))
 }
 
+/// What an agent of the plan lacks: an error where a task needs it, else something to know.
+pub(super) fn of_agent(plan: &Plan, agent: &AgentName, title: String, exit: ExitCode, what: String) -> Found {
+    let needed = plan.tasks.iter().any(|task| task.agent == *agent);
+    if needed { Found::error(title, exit, what) } else { Found::warning(title, what) }
+}
+
 /// Agents of the plan whose program is not on this host.
 fn missing(plan: &Plan, toolchain: &Toolchain) -> Vec<Found> {
     let mut found = Vec::new();
@@ -130,10 +137,11 @@ fn missing(plan: &Plan, toolchain: &Toolchain) -> Vec<Found> {
             _ => toolchain.find(program).is_some(),
         };
         if !there {
-            let what = format!("the plan's agent needs `{program}`, which is not on the PATH");
+            let what = format!("it needs `{program}`, which is not on the PATH");
             let title = format!("agent {name}: program");
             found.push(
-                Found::error(title, ExitCode::Host, what).fix(format!("install {program}, or name another agent")),
+                of_agent(plan, name, title, ExitCode::Host, what)
+                    .fix(format!("install {program}, or name another agent")),
             );
         }
     }

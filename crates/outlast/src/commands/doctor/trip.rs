@@ -203,3 +203,45 @@ impl Refused {
         Found::error(title, ExitCode::Provider, detail).fix(fix)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::Timestamp;
+
+    use super::*;
+
+    fn refusal(kind: RefusalKind, status: Option<u16>, excerpt: &str) -> Refusal {
+        Refusal {
+            exchange_id: "e".to_owned(),
+            account: AccountId::new("a"),
+            attempt: None,
+            status,
+            limits: Vec::new(),
+            excerpt: excerpt.to_owned(),
+            kind,
+            retry_at: (kind == RefusalKind::Limit).then(|| Timestamp::from_millis(1_800_000_000_000)),
+            at: Timestamp::from_millis(0),
+        }
+    }
+
+    #[test]
+    fn a_used_up_window_is_no_fault_and_everything_else_is_one_of_its_class() {
+        let told = |kind, status, excerpt| {
+            let found = Refused::of(&refusal(kind, status, excerpt)).told("t".to_owned());
+            (found.check.state, found.exit, found.check.detail)
+        };
+        let (state, exit, detail) = told(RefusalKind::Limit, Some(429), "slow\ndown");
+        assert_eq!((state.as_str(), exit), ("warning", ExitCode::Ok));
+        assert_eq!(detail, "window_quota: 429: slow down; come back at 2027-01-15T08:00:00Z");
+        for (kind, class) in [
+            (RefusalKind::Auth, "auth"),
+            (RefusalKind::Billing, "billing"),
+            (RefusalKind::Overload, "overload"),
+            (RefusalKind::Server, "overload"),
+            (RefusalKind::Network, "network"),
+        ] {
+            let (state, exit, detail) = told(kind, None, "no");
+            assert_eq!((state.as_str(), exit, detail), ("error", ExitCode::Provider, format!("{class}: no")));
+        }
+    }
+}
