@@ -114,7 +114,7 @@ fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
             .map_err(|e| Fault::new(Class::Startup, e.to_string()))?,
         extra_env: context.toolchain.env.clone(),
         path: context.toolchain.path.clone(),
-        progress_file: home.join("progress.jsonl"),
+        progress_file: home.join("progress"),
         handover_file,
         command: agent.command.clone(),
         command_env: agent.env.clone(),
@@ -186,16 +186,13 @@ fn spec(context: &Context, ask: &Ask<'_>, brief: &Brief, launch: Launch) -> Resu
     })
 }
 
-/// By which a request asks for an event stream, in any dialect: in its body, or in Gemini's path.
-const STREAM_MARKS: [&str; 3] = ["\"stream\":true", "\"stream\": true", "streamGenerateContent"];
-
 fn hold_profile(hold: &outlast_agent::Hold) -> HoldProfile {
     HoldProfile {
         headers_wait: hold.headers_wait,
         preamble: hold.preamble.to_owned(),
         keep_alive: hold.keep_alive.to_owned(),
         period: hold.period,
-        stream_marks: STREAM_MARKS.map(str::to_owned).into(),
+        stream_marks: hold.stream_marks.clone(),
         buffer_whole: hold.buffer_whole,
     }
 }

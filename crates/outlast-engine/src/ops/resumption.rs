@@ -32,7 +32,7 @@ pub(crate) async fn of(
         class => format!("The last attempt ended early ({class}): {}.", failure.why),
     });
     let home = context.home.agent_home(&id.run, &id.task, task.agent.as_str());
-    let progress = read_if_there(&home.join("progress.jsonl"))?.unwrap_or_default();
+    let progress = read_if_there(&home.join("progress"))?.unwrap_or_default();
     let done = finished_steps(task, &String::from_utf8_lossy(&progress)).into_iter().map(str::to_owned).collect();
     // A session knows what it has done; whoever takes over has to be told.
     let note = match (&attempt.rung, known.checkpoint) {
