@@ -9,6 +9,7 @@ use outlast_core::Oid;
 
 use crate::fill::Fill;
 use crate::lock::Lock;
+use crate::workspace::include;
 use crate::{Result, Store, UserRepo, durable, oid};
 
 /// The integration worktree of a store.
@@ -28,7 +29,7 @@ impl Integration {
         &self.path
     }
 
-    /// Makes every file that is not ignored that of `commit`, and tells the root.
+    /// Makes every file that is not ignored that of `commit`, brings what `.worktreeinclude` names, and tells the root.
     ///
     /// `trusted` is the run's pinned base: the user's filters run on it alone, when the worktree is first filled.
     ///
@@ -48,6 +49,7 @@ impl Integration {
             fill.populate(oid::parse(trusted)?, commit)?;
         }
         fill.clean()?;
+        include::copy(user, &self.path)?;
         Ok(self.path.clone())
     }
 }

@@ -198,28 +198,48 @@ impl UserRepo {
         }
         let new = oid::parse(&step.new)?;
         let landed = match tip {
-            Some(tip) => tip == new || self.history_has(tip, new, step)? || self.reflog_has(&full, &step.new)?,
+            Some(tip) if tip == new => true,
+            Some(tip) => {
+                let since = step.old.as_ref().map(oid::parse).transpose()?;
+                self.find_landing(tip, since, Some(new), &step.run, &step.task)?.is_some()
+                    || self.reflog_has(&full, &step.new)?
+            }
             None => false,
         };
         Ok(if landed { TargetState::Landed } else { TargetState::Moved { tip: public } })
     }
 
-    /// Tells whether `new`, or a commit with the landing's trailers, is among the commits since the old tip.
-    fn history_has(&self, tip: ObjectId, new: ObjectId, step: &Move) -> Result<bool> {
+    /// The commit with the trailers of a task's landing among those of `target` since `since`, if there is one.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn landed_commit(&self, run: &RunId, task: &TaskId, target: &str, since: &Oid) -> Result<Option<Oid>> {
+        let Some(tip) = self.ref_tip(&format!("refs/heads/{target}"))? else { return Ok(None) };
+        Ok(self.find_landing(tip, Some(oid::parse(since)?), None, run, task)?.map(oid::of))
+    }
+
+    /// The first of `new` and the commits with the landing's trailers among the commits since the old tip.
+    fn find_landing(
+        &self,
+        tip: ObjectId,
+        since: Option<ObjectId>,
+        new: Option<ObjectId>,
+        run: &RunId,
+        task: &TaskId,
+    ) -> Result<Option<ObjectId>> {
         let repo = self.gix()?;
         let failed = |e: gix::Error| Error::object(tip, e);
-        let hidden = step.old.as_ref().map(oid::parse).transpose()?;
-        let walk = repo.rev_walk([tip]).with_hidden(hidden).all().map_err(failed)?;
-        let lines = [run_trailer(&step.run), task_trailer(&step.task)];
+        let walk = repo.rev_walk([tip]).with_hidden(since).all().map_err(failed)?;
+        let lines = [run_trailer(run), task_trailer(task)];
         for info in walk.take(SEARCH_MAX) {
             let id = info.map_err(failed)?.id;
             let commit = repo.find_commit(id).map_err(failed)?;
             let message = String::from_utf8_lossy(commit.message_raw().map_err(failed)?).into_owned();
-            if id == new || lines.iter().all(|line| message.lines().any(|l| l == line)) {
-                return Ok(true);
+            if Some(id) == new || lines.iter().all(|line| message.lines().any(|l| l == line)) {
+                return Ok(Some(id));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn reflog_has(&self, full: &str, new: &Oid) -> Result<bool> {

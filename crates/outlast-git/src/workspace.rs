@@ -5,7 +5,7 @@
 
 mod create;
 mod filters;
-mod include;
+pub(crate) mod include;
 mod remove;
 mod skeleton;
 

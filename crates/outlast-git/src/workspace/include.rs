@@ -17,13 +17,13 @@ use crate::{Error, Result, UserRepo};
 
 /// What was copied and what was not.
 #[derive(Debug, Default)]
-pub(super) struct Copied {
-    pub(super) copied: Vec<Vec<u8>>,
-    pub(super) left_out: Vec<Vec<u8>>,
+pub(crate) struct Copied {
+    pub(crate) copied: Vec<Vec<u8>>,
+    pub(crate) left_out: Vec<Vec<u8>>,
 }
 
 /// Copies what the checkout's `.worktreeinclude` names into the tree at `to`.
-pub(super) fn copy(user: &UserRepo, to: &Path) -> Result<Copied> {
+pub(crate) fn copy(user: &UserRepo, to: &Path) -> Result<Copied> {
     let mut result = Copied::default();
     let list = user.root().join(".worktreeinclude");
     if !list.is_file() {
