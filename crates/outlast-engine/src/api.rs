@@ -127,7 +127,7 @@ async fn each(
         let refused = match engine.tell(command(run.clone(), TaskId::new(task))).await {
             Ok(()) => None,
             Err(Error::Rejected(rejection @ (Rejection::Illegal { .. } | Rejection::NeedNotLanded { .. }))) => {
-                Some(rejection.to_string())
+                Some(rejection)
             }
             Err(error) => return Err(error),
         };
@@ -138,7 +138,12 @@ async fn each(
     engine.look(move |core| acted(core, &id, tasks, refusals)).await
 }
 
-fn acted(core: &outlast_core::Core, run: &RunId, tasks: Vec<String>, refusals: Vec<Option<String>>) -> Vec<ActedTask> {
+fn acted(
+    core: &outlast_core::Core,
+    run: &RunId,
+    tasks: Vec<String>,
+    refusals: Vec<Option<Rejection>>,
+) -> Vec<ActedTask> {
     let found = |id: &str| core.run(run).and_then(|run| run.task(&TaskId::new(id)));
     let lines = tasks.into_iter().zip(refusals).map(|(id, refused)| {
         let task = found(&id);
@@ -151,7 +156,13 @@ fn acted(core: &outlast_core::Core, run: &RunId, tasks: Vec<String>, refusals: V
             _ => (None, None, None),
         };
         let state = task.map(outlast_core::task::Task::state).unwrap_or_default().to_owned();
-        ActedTask { id, state, landed, refused: refused.or(detail), cause }
+        // An order that people can put right is a conflict; a state in which this is impossible has no cause to mend.
+        let cause = match &refused {
+            Some(Rejection::NeedNotLanded { .. }) => Some("need_not_landed".to_owned()),
+            Some(_) => None,
+            None => cause,
+        };
+        ActedTask { id, state, landed, refused: refused.map(|refused| refused.to_string()).or(detail), cause }
     });
     lines.collect()
 }

@@ -143,6 +143,20 @@ impl Context {
         Ok(kept.commit)
     }
 
+    /// As [`Context::checkpoint`]; nothing where the workspace was never finished, and so no agent has been in it.
+    pub(crate) async fn checkpoint_if_made(&self, id: &AttemptId, why: &'static str) -> Result<Option<Oid>, Error> {
+        match self.checkpoint(id, why).await {
+            Ok(commit) => Ok(Some(commit)),
+            Err(Error::Git(outlast_git::Error::NoWorkspace { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that the disk that holds the state has room.
+    pub(crate) fn room(&self) -> Result<(), Error> {
+        crate::room::check(self.home.root())
+    }
+
     /// The secret that keys of a run are derived from.
     pub(crate) fn secret(&self, run: &RunId) -> Result<RunSecret, Error> {
         RunSecret::load_or_create(&self.home.run_secret(run))

@@ -20,10 +20,12 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
             .fix("update outlast, or restore journal.db from a backup; nothing was changed"),
         Error::Git(error) => git(error),
         Error::Rejected(rejection) => rejected(rejection),
-        Error::File { .. } if error.is_no_space() => {
+        Error::File { .. } | Error::NoRoom { .. } if error.is_no_space() => {
             plain("host/disk-full", ExitCode::Host).fix("free some space, then: outlast resume")
         }
-        Error::File { .. } | Error::Process(_) | Error::Agent(_) => plain("host/cannot", ExitCode::Host),
+        Error::File { .. } | Error::NoRoom { .. } | Error::Process(_) | Error::Agent(_) => {
+            plain("host/cannot", ExitCode::Host)
+        }
         Error::AgentMissing { program } => plain("host/agent-missing", ExitCode::Host)
             .fix(format!("install `{program}`, or name another agent with --agent"))
             .fix("outlast doctor"),

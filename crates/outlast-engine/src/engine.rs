@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use outlast_core::RunId;
 use outlast_core::driver::Driver;
 use outlast_gateway::{Dialect, Gateway, Upstream};
 use outlast_git::UserRepo;
@@ -62,8 +63,9 @@ pub struct Engine {
     leaving: CancellationToken,
     gateway: tokio::task::JoinHandle<usize>,
     the_loop: JoinHandle<Result<(), Error>>,
+    holder: Holder,
     // Released last: whoever takes it next finds nothing of this engine at work.
-    _lock: HomeLock,
+    lock: HomeLock,
 }
 
 impl Engine {
@@ -103,8 +105,13 @@ impl Engine {
         };
         let token = api::token()?;
         let api = api::serve(handle.clone(), &token, leaving.clone()).await?;
-        let holder =
-            Holder { pid: std::process::id(), repository: place, api: Some(api.to_string()), token: Some(token) };
+        let holder = Holder {
+            pid: std::process::id(),
+            repository: place,
+            api: Some(api.to_string()),
+            token: Some(token),
+            ends_with: None,
+        };
         lock.describe(&holder)?;
 
         let leave = leaving.clone();
@@ -115,12 +122,21 @@ impl Engine {
         let the_loop =
             std::thread::Builder::new().name("state-loop".to_owned()).spawn(move || run(driver, asks, &receiver));
         let the_loop = the_loop.map_err(|e| Error::Internal(format!("no thread for the loop: {e}")))?;
-        Ok(Self { handle, context, home, gateway_addr, leaving, gateway, the_loop, _lock: lock })
+        Ok(Self { handle, context, home, gateway_addr, leaving, gateway, the_loop, holder, lock })
     }
 
     /// The handle on its loop.
     pub const fn handle(&self) -> &LoopHandle {
         &self.handle
+    }
+
+    /// Says in the lock file that this engine ends with a run: whoever has it stopped can wait for that.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn ends_with(&mut self, run: &RunId) -> Result<(), Error> {
+        self.holder.ends_with = Some(run.to_string());
+        self.lock.describe(&self.holder)
     }
 
     /// Where its repository's state is kept.
@@ -152,6 +168,8 @@ impl Engine {
     /// # Errors
     /// What ended the loop, where it did not end by itself.
     pub async fn close(self) -> Result<(), Error> {
+        // A loop that has ended by itself has let go already.
+        drop(self.handle.leave(|_| true).await);
         self.leaving.cancel();
         drop(self.gateway.await);
         self.handle.stop();

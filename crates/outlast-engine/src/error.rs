@@ -53,6 +53,14 @@ pub enum Error {
         /// Which agent.
         agent: outlast_core::AgentName,
     },
+    /// The disk that holds the state is all but full.
+    #[error("no room to work: {free_bytes} bytes are free in {folder}")]
+    NoRoom {
+        /// Where the state is.
+        folder: PathBuf,
+        /// What is left.
+        free_bytes: u64,
+    },
     /// The gateway could not start.
     #[error(transparent)]
     Gateway(#[from] outlast_gateway::Error),
@@ -76,6 +84,7 @@ impl Error {
     pub fn is_no_space(&self) -> bool {
         match self {
             Self::File { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            Self::NoRoom { .. } => true,
             Self::Journal(outlast_journal::Error::NoSpace { .. }) => true,
             _ => false,
         }

@@ -39,6 +39,9 @@ pub struct Holder {
     pub api: Option<String>,
     /// What a request to that API must carry.
     pub token: Option<String>,
+    /// The run that it ends with, where it is there for one.
+    #[serde(default)]
+    pub ends_with: Option<String>,
 }
 
 /// The lock of a home: held for the life of an engine, released by the kernel however it ends.
@@ -103,7 +106,13 @@ impl Home {
             Ok(file) => {
                 let mut lock = HomeLock { file };
                 let pid = std::process::id();
-                lock.describe(&Holder { pid, repository: repository.to_owned(), api: None, token: None })?;
+                lock.describe(&Holder {
+                    pid,
+                    repository: repository.to_owned(),
+                    api: None,
+                    token: None,
+                    ends_with: None,
+                })?;
                 Ok(lock)
             }
             Err(_) => Err(Error::EngineRunning(self.holder())),
@@ -116,6 +125,19 @@ impl Home {
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
             Ok(_) => None,
             Err(_) => self.holder(),
+        }
+    }
+
+    /// Blocks until no engine holds the lock.
+    ///
+    /// # Errors
+    /// Where the lock file cannot be opened or waited for.
+    pub fn until_free(&self) -> Result<(), Error> {
+        let path = self.root.join("engine.lock");
+        let file = File::open(&path).map_err(|source| Error::at(&path, source))?;
+        match Flock::lock(file, FlockArg::LockShared) {
+            Ok(_) => Ok(()),
+            Err((_, errno)) => Err(Error::at(&path, errno.into())),
         }
     }
 

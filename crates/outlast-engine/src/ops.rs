@@ -35,7 +35,7 @@ pub(crate) async fn perform(
     operation: Operation,
     token: &CancellationToken,
 ) -> Result<Option<Command>, Error> {
-    match operation {
+    let came_of_it = match operation {
         Operation::Attempt { number, epoch, rung, needs, shim } => {
             let attempt = attempt::Attempt { id: attempt_id(key, number), epoch, rung, needs, shim };
             attempt::perform(context, attempt, token).await
@@ -47,6 +47,11 @@ pub(crate) async fn perform(
         Operation::Candidate { result, base } => candidate::perform(context, key, result, base).await.map(Some),
         Operation::Move { old, new } => move_target::perform(context, key, old, new).await.map(Some),
         Operation::Discard => discard::perform(context, key).await.map(Some),
+    };
+    match came_of_it {
+        // What fails on a full disk fails for that reason, whatever it says.
+        Err(error) => Err(context.room().err().unwrap_or(error)),
+        came_of_it => came_of_it,
     }
 }
 

@@ -166,6 +166,11 @@ impl Repositories {
         })
     }
 
+    /// The commit by which a task is on the target already.
+    pub(crate) fn landed(&self, run: &RunId, task: &TaskId, target: &str, since: &Oid) -> Result<Option<Oid>, Error> {
+        Ok(self.user.landed_commit(run, task, target, since)?)
+    }
+
     /// Makes the integration worktree hold exactly this commit.
     pub(crate) fn integrate(&self, run_base: &Oid, commit: &Oid) -> Result<PathBuf, Error> {
         Ok(self.integration.checkout(&self.user, &self.store, run_base, commit)?)
@@ -190,9 +195,10 @@ impl Repositories {
                 let found = found.map_or_else(|| "gone".to_owned(), |tip| format!("at {tip}"));
                 Err((LandingCause::TargetMoved, format!("`{}` is {found} now", step.target)))
             }
-            MoveOutcome::CheckedOut { path, command, why } => {
-                let why = why.lines().next().unwrap_or_default().to_owned();
-                let what = format!("`{}` is checked out in {} ({why}); run: {command}", step.target, path.display());
+            MoveOutcome::CheckedOut { command, why, .. } => {
+                // The command is told whole, however long its path is: half of one is of no use.
+                let why: String = why.lines().next().unwrap_or_default().chars().take(GIT_SAYS_MAX).collect();
+                let what = format!("`{}` is checked out ({why}); run: {command}", step.target);
                 Err((LandingCause::TargetCheckedOut, what))
             }
         })
@@ -220,6 +226,8 @@ impl Repositories {
     }
 }
 
+/// How much of what git says is told: its first line says enough.
+const GIT_SAYS_MAX: usize = 80;
 /// How many paths of a conflict are named.
 const PATHS_NAMED: usize = 5;
 

@@ -14,12 +14,23 @@ use crate::state_loop::LoopHandle;
 /// # Errors
 /// Where the engine stops first.
 pub async fn until_settled(engine: &LoopHandle, run: &RunId) -> Result<(), Error> {
-    until(engine, run, |run| {
-        let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped | Mode::Paused);
-        let lands = run.mode != Mode::Paused && run.lands_next();
-        resting && run.active().next().is_none() && !lands
-    })
-    .await
+    until(engine, run, rests).await
+}
+
+/// Lets the engine go if nothing of the run is in flight, even if someone asks for something in this very moment;
+/// whether it goes.
+///
+/// # Errors
+/// Where the engine has stopped by itself.
+pub async fn leave_at_rest(engine: &LoopHandle, run: &RunId) -> Result<bool, Error> {
+    let id = run.clone();
+    engine.leave(move |core| core.run(&id).is_none_or(rests)).await
+}
+
+fn rests(run: &Run) -> bool {
+    let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped | Mode::Paused);
+    let lands = run.mode != Mode::Paused && run.lands_next();
+    resting && run.active().next().is_none() && !lands
 }
 
 /// Waits until nothing is being done with these tasks.

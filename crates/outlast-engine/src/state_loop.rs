@@ -31,6 +31,8 @@ pub(crate) enum Message {
     Settled(String, Option<Command>),
     /// A look at the state.
     Look(Box<dyn FnOnce(&Core) + Send>),
+    /// Take no more wishes, if this still holds.
+    Leave(Box<dyn FnOnce(&Core) -> bool + Send>),
     /// The end.
     Stop,
 }
@@ -104,6 +106,24 @@ impl LoopHandle {
         self.records.clone()
     }
 
+    /// Takes no more wishes from now on, if nothing has come up meanwhile that `may` says no to; whether it leaves.
+    ///
+    /// Whoever asks for something afterwards is told that the engine has stopped, and asks the next one.
+    ///
+    /// # Errors
+    /// Where the engine has stopped.
+    pub async fn leave(&self, may: impl FnOnce(&Core) -> bool + Send + 'static) -> Result<bool, Error> {
+        let (reply, answer) = oneshot::channel();
+        let leave = Box::new(move |core: &Core| {
+            let leaves = may(core);
+            // Whoever has stopped waiting for the answer leaves all the same.
+            reply.send(leaves).unwrap_or_default();
+            leaves
+        });
+        self.sender.send(Message::Leave(leave)).map_err(|_| Error::Stopped)?;
+        answer.await.map_err(|_| Error::Stopped)
+    }
+
     pub(crate) fn stop(&self) {
         drop(self.sender.send(Message::Stop));
     }
@@ -120,10 +140,12 @@ where
 {
     // The first turn has no input: it asks for everything that a crash left undone.
     let mut batch: Vec<Message> = Vec::new();
+    let mut leaving = false;
     loop {
         let now = now();
-        let (inputs, replies, stop) = sort(batch, &mut asks, driver.core());
-        let held = asks.news(driver.core(), now);
+        let Sorted { inputs, replies, leaves, stop } = sort(batch, &mut asks, driver.core(), leaving);
+        // Requests that a closing gateway lets go of still wait, with their shims: that is no news.
+        let held = if leaving { Vec::new() } else { asks.news(driver.core(), now) };
         let told = inputs.len();
         let inputs = inputs.into_iter().chain(held.into_iter().map(Input::from)).collect();
         match driver.step(now, inputs) {
@@ -136,6 +158,10 @@ where
             }
             Err(error) => return Err(error),
         }
+        // After the step: what came in the same batch may be a reason to stay.
+        for leave in leaves {
+            leaving |= leave(driver.core());
+        }
         asks.settle(driver.core(), now);
         if stop {
             return Ok(());
@@ -144,27 +170,39 @@ where
     }
 }
 
-type Sorted = (Vec<Input>, Vec<Option<oneshot::Sender<Result<Answer, Error>>>>, bool);
+/// A batch by what is done with it.
+#[derive(Default)]
+struct Sorted {
+    inputs: Vec<Input>,
+    /// Who waits for the input of the same place.
+    replies: Vec<Option<oneshot::Sender<Result<Answer, Error>>>>,
+    leaves: Vec<Box<dyn FnOnce(&Core) -> bool + Send>>,
+    stop: bool,
+}
 
-fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core) -> Sorted {
-    let (mut inputs, mut replies, mut stop) = (Vec::new(), Vec::new(), false);
+fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core, leaving: bool) -> Sorted {
+    let mut sorted = Sorted::default();
     for message in batch {
         match message {
+            Message::Input(_, Some(reply)) if leaving => drop(reply.send(Err(Error::Stopped))),
             Message::Input(input, reply) => {
-                inputs.push(input);
-                replies.push(reply);
+                sorted.inputs.push(input);
+                sorted.replies.push(reply);
             }
             Message::Ask(ask) => asks.push(ask),
             Message::Settled(exchange_id, command) => {
                 asks.settled(&exchange_id);
-                inputs.extend(command.map(Input::from));
-                replies.resize_with(inputs.len(), || None);
+                if let Some(command) = command {
+                    sorted.inputs.push(Input::from(command));
+                    sorted.replies.push(None);
+                }
             }
             Message::Look(look) => look(core),
-            Message::Stop => stop = true,
+            Message::Leave(leave) => sorted.leaves.push(leave),
+            Message::Stop => sorted.stop = true,
         }
     }
-    (inputs, replies, stop)
+    sorted
 }
 
 /// Waits for the next batch: until a message arrives, or until `wake`.

@@ -29,7 +29,17 @@ pub(crate) async fn until_settled(holder: &Holder, run: &str) -> Result<(), Fail
     if status.is_success() { Ok(()) } else { Err(gone(format!("it answered {status}"))) }
 }
 
-async fn request(holder: &Holder, method: &str, path: &str, body: Vec<u8>) -> Result<(hyper::StatusCode, Bytes), Failure> {
+/// Whether an engine that was asked is on its way out.
+pub(crate) fn is_leaving(failure: &Failure) -> bool {
+    matches!(failure.diagnostic().code.as_str(), "engine/stopped" | "engine/unreachable")
+}
+
+async fn request(
+    holder: &Holder,
+    method: &str,
+    path: &str,
+    body: Vec<u8>,
+) -> Result<(hyper::StatusCode, Bytes), Failure> {
     let (Some(address), Some(token)) = (&holder.api, &holder.token) else {
         return Err(gone("it is still starting".to_owned()));
     };

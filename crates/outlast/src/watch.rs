@@ -1,21 +1,22 @@
 //! Staying with a run: progress line by line, an orderly end on a signal, and the exit code that says how it went.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outlast_api::{Act, Diagnostic, ExitCode, Status};
-use outlast_core::{Record, RunId};
-use outlast_engine::{Engine, LoopHandle, Trouble, perform, until_settled};
-use tokio::signal::unix::{SignalKind, signal};
+use outlast_core::{Record, RunId, TaskId};
+use outlast_engine::{Engine, LoopHandle, Trouble, leave_at_rest, perform, until_settled};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::commands::status::{now, view};
 use crate::commands::{print, print_json, say};
 use crate::failure::Failure;
+use crate::live;
 use crate::places::Places;
 use crate::selection::Journalled;
 use crate::text::screen;
-use crate::live;
 
 /// How a command stays with a run.
 #[derive(Debug, Clone, Copy)]
@@ -34,59 +35,113 @@ enum Ended {
     Died,
 }
 
-/// Stays until nothing is left to do, and tells how it went.
-pub(crate) async fn to_the_end(engine: Engine, places: &Places, run: &RunId, stay: Stay) -> Result<ExitCode, Failure> {
-    let ended = follow(&engine, run, stay).await?;
-    let interrupted = match ended {
-        Ended::Settled | Ended::Waits => None,
-        Ended::Signal(code) => {
-            say("its agents are being parked; a second signal leaves them to the next engine");
-            park(engine.handle(), run).await?;
-            Some(code)
-        }
-        Ended::Died => return engine.close().await.map(|()| ExitCode::Host).map_err(Failure::from),
-    };
-    let home = engine.home().clone();
-    engine.close().await?;
-    let journalled = Journalled::load(home)?;
-    let journalled = journalled.ok_or_else(|| outlast_engine::Error::Internal("the journal is gone".to_owned()))?;
-    let status = view(places, &journalled, run, now())?;
-    if stay.json { print_json(&status)? } else { print(&format!("\n{}", screen::status(&status, now())))? }
-    Ok(interrupted.unwrap_or_else(|| exit_code(&status)))
+/// What there is to follow of an engine, from the moment it is made: before anything is asked of the engine, so that
+/// nothing of it is missed.
+pub(crate) struct Watch {
+    records: broadcast::Receiver<Arc<[Record]>>,
+    troubles: Option<broadcast::Receiver<Trouble>>,
+    /// What was last told of each task's trouble.
+    told: BTreeMap<TaskId, String>,
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-async fn follow(engine: &Engine, run: &RunId, stay: Stay) -> Result<Ended, Failure> {
-    let mut records = engine.handle().subscribe();
-    let mut troubles = engine.troubles();
-    let listen = |kind| {
-        signal(kind).map_err(|error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, format!("no signals: {error}"))))
-    };
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let settled = until_settled(engine.handle(), run);
-    tokio::pin!(settled);
-    loop {
-        tokio::select! {
-            biased;
-            record = records.recv() => match record {
-                Ok(records) => {
-                    tell(&records, run);
-                    if stay.no_wait && only_waits(engine.handle(), run).await? {
-                        return Ok(Ended::Waits);
-                    }
+impl Watch {
+    pub(crate) fn new(engine: &Engine) -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| cannot(&format!("no signals: {error}")));
+        Ok(Self {
+            records: engine.handle().subscribe(),
+            troubles: engine.troubles(),
+            told: BTreeMap::new(),
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Stays until nothing is left to do, and tells how it went.
+    pub(crate) async fn to_the_end(
+        mut self,
+        mut engine: Engine,
+        places: &Places,
+        run: &RunId,
+        stay: Stay,
+    ) -> Result<ExitCode, Failure> {
+        engine.ends_with(run)?;
+        let interrupted = loop {
+            match self.follow(&engine, run, stay).await? {
+                Ended::Settled if !leave_at_rest(engine.handle(), run).await? => {}
+                Ended::Settled | Ended::Waits => break None,
+                Ended::Signal(code) => {
+                    say("its agents are being parked; a second signal leaves them to the next engine");
+                    self.park(engine.handle(), run).await?;
+                    break Some(code);
                 }
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return Ok(Ended::Died),
-            },
-            trouble = next(&mut troubles) => say(&told(&trouble)),
-            _ = interrupt.recv() => return Ok(Ended::Signal(ExitCode::Interrupted)),
-            _ = terminate.recv() => return Ok(Ended::Signal(ExitCode::Terminated)),
-            ended = &mut settled => return match ended {
-                Ok(()) => Ok(Ended::Settled),
-                Err(outlast_engine::Error::Stopped) => Ok(Ended::Died),
-                Err(error) => Err(error.into()),
-            },
+                Ended::Died => return engine.close().await.map(|()| ExitCode::Host).map_err(Failure::from),
+            }
+        };
+        let home = engine.home().clone();
+        engine.close().await?;
+        let journalled = Journalled::load(home)?;
+        let journalled = journalled.ok_or_else(|| outlast_engine::Error::Internal("the journal is gone".to_owned()))?;
+        let status = view(places, &journalled, run, now())?;
+        if stay.json {
+            print_json(&status)?
+        } else {
+            print(&format!("\n{}", screen::status(&status, now())))?
+        }
+        Ok(interrupted.unwrap_or_else(|| exit_code(&status)))
+    }
+
+    async fn follow(&mut self, engine: &Engine, run: &RunId, stay: Stay) -> Result<Ended, Failure> {
+        let settled = until_settled(engine.handle(), run);
+        tokio::pin!(settled);
+        loop {
+            tokio::select! {
+                biased;
+                record = self.records.recv() => match record {
+                    Ok(records) => {
+                        tell(&records, run);
+                        if stay.no_wait && only_waits(engine.handle(), run).await? {
+                            return Ok(Ended::Waits);
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return Ok(Ended::Died),
+                },
+                trouble = next(&mut self.troubles) => self.tell_trouble(&trouble),
+                _ = self.interrupt.recv() => return Ok(Ended::Signal(ExitCode::Interrupted)),
+                _ = self.terminate.recv() => return Ok(Ended::Signal(ExitCode::Terminated)),
+                ended = &mut settled => return match ended {
+                    Ok(()) => Ok(Ended::Settled),
+                    Err(outlast_engine::Error::Stopped) => Ok(Ended::Died),
+                    Err(error) => Err(error.into()),
+                },
+            }
         }
     }
+
+    /// Tells what holds a task up, once for as long as it is the same.
+    fn tell_trouble(&mut self, trouble: &Trouble) {
+        let told = told(trouble);
+        if self.told.get(&trouble.task) != Some(&told) {
+            say(&told);
+            self.told.insert(trouble.task.clone(), told);
+        }
+    }
+
+    /// Parks what is alive. A second signal leaves at once: the agents go on under their shims.
+    async fn park(&mut self, engine: &LoopHandle, run: &RunId) -> Result<(), Failure> {
+        perform(engine, Act::Stop { run: run.to_string() }).await?;
+        tokio::select! {
+            settled = until_settled(engine, run) => Ok(settled?),
+            _ = self.interrupt.recv() => Ok(()),
+            _ = self.terminate.recv() => Ok(()),
+        }
+    }
+}
+
+fn cannot(why: &str) -> Failure {
+    Diagnostic::error("host/cannot", ExitCode::Host, why).into()
 }
 
 async fn next(troubles: &mut Option<broadcast::Receiver<Trouble>>) -> Trouble {
@@ -118,21 +173,6 @@ fn tell(records: &Arc<[Record]>, run: &RunId) {
 async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {
     let id = run.clone();
     Ok(engine.look(move |core| core.run(&id).is_some_and(|run| outlast_engine::state(run) == "parked")).await?)
-}
-
-/// Parks what is alive. A second signal leaves at once: the agents go on under their shims.
-async fn park(engine: &LoopHandle, run: &RunId) -> Result<(), Failure> {
-    perform(engine, Act::Stop { run: run.to_string() }).await?;
-    let again = async {
-        match signal(SignalKind::interrupt()) {
-            Ok(mut interrupt) => drop(interrupt.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        settled = until_settled(engine, run) => Ok(settled?),
-        () = again => Ok(()),
-    }
 }
 
 /// How a run went, as the contract says it.

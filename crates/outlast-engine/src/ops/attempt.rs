@@ -49,12 +49,25 @@ pub(crate) async fn perform(
     token: &CancellationToken,
 ) -> Result<Option<Command>, Error> {
     let outcome = match work(context, &attempt, token).await {
+        Ok(Some(Outcome::Failed { class, why })) => on_a_full_disk(context, class, why),
         Ok(Some(outcome)) => outcome,
         Ok(None) => return Ok(None),
-        Err(Fault { class, why }) => Outcome::Failed { class, why: one_line(&why) },
+        Err(Fault { class, why }) => {
+            // What could not be prepared is prepared once there is room.
+            context.room()?;
+            Outcome::Failed { class, why: one_line(&why) }
+        }
     };
     crate::fault::point("after_exit");
     Ok(Some(news(&attempt, AttemptNews::Exited(outcome))))
+}
+
+/// An agent that failed while nothing could be written is not at fault.
+fn on_a_full_disk(context: &Context, class: Class, why: String) -> Outcome {
+    match context.room() {
+        Ok(()) => Outcome::Failed { class, why },
+        Err(full) => Outcome::Failed { class: Class::Vanished, why: one_line(&format!("{full}; {why}")) },
+    }
 }
 
 fn news(attempt: &Attempt, news: AttemptNews) -> Command {
@@ -91,6 +104,7 @@ async fn launch_anew(
     task: &plan::Task,
     token: &CancellationToken,
 ) -> Result<Option<(ShimId, &'static dyn Adapter)>, Fault> {
+    context.room()?;
     crate::fault::point("before_workspace");
     let prepared = prepare::workspace(context, attempt, plan).await?;
     context.tell(news(attempt, AttemptNews::WorkspaceReady(prepared.base.clone()))).await?;

@@ -44,7 +44,14 @@ pub(crate) async fn perform(
     let (candidate, old) = match candidacy {
         Candidacy::Ready { candidate, old } => (candidate, old),
         Candidacy::Refused(cause, detail) => {
-            return Ok(news(LandingNews::Refused { cause, detail: one_line(&detail) }));
+            let refused = LandingNews::Refused { cause, detail: one_line(&detail) };
+            if cause != LandingCause::Empty {
+                return Ok(news(refused));
+            }
+            // A person may have run the command that a refused landing named.
+            let (id, since) = (key.clone(), known.run_base.clone());
+            let landed = context.in_git(move |git| git.landed(&id.run, &id.task, &known.target, &since)).await?;
+            return Ok(news(landed.map_or(refused, LandingNews::Landed)));
         }
     };
     let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };

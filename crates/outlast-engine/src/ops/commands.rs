@@ -12,6 +12,7 @@ use outlast_process::{ContainmentChoice, ExitReason, ExitRecord, LaunchSpec, OsT
 use crate::context::Context;
 use crate::error::Error;
 use crate::home::private_dir;
+use crate::ops::end;
 use crate::ops::follow::until_gone;
 use crate::ops::launch::{KILL_GRACE, LINE_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, sandbox, texts};
 
@@ -72,7 +73,9 @@ async fn run_one(
     for dir in [dir, &place.home, &place.temp] {
         private_dir(dir)?;
     }
-    // What a crash left of the same command: its outcome is unknown, so it runs again.
+    let marker = format!("{}:{}/{}/{purpose}", context.home.root().display(), place.attempt.run, place.attempt.slug());
+    // What a crash left of the same command: its outcome is unknown, so it runs again, and never beside itself.
+    end::kill_all(context, dir, &context.home.control_socket(&place.attempt, purpose), &marker).await?;
     for stale in [files::SHIM, files::EXIT] {
         match fs::remove_file(dir.join(stale)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(dir, error)),
@@ -85,7 +88,7 @@ async fn run_one(
         cwd: place.cwd.clone(),
         attempt_dir: dir.to_owned(),
         control_socket: context.home.control_socket(&place.attempt, purpose),
-        marker: format!("{}:{}/{}/{purpose}", context.home.root().display(), place.attempt.run, place.attempt.slug()),
+        marker,
         sandbox: sandbox(context, &[&place.cwd, &place.home, &place.temp]),
         connect_ports: Some(Vec::new()),
         containment: ContainmentChoice::Auto,

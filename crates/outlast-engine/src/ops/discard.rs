@@ -15,7 +15,7 @@ pub(crate) async fn perform(context: &Arc<Context>, key: &OperationKey) -> Resul
     let mut last = known.checkpoint;
     if known.attempts > 0 && is_there(&context.home.workspace(&key.run, &key.task)) {
         let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
-        last = Some(context.checkpoint(&id, "before it was discarded").await?);
+        last = context.checkpoint_if_made(&id, "before it was discarded").await?.or(last);
     }
     let (run, task) = (key.run.clone(), key.task.clone());
     context.in_git(move |git| git.discard(&run, &task, last.as_ref())).await?;

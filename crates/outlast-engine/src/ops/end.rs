@@ -2,6 +2,7 @@
 //!
 //! The reason is on record before this begins, so a crash in between ends with the same reason.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,11 +32,7 @@ pub(crate) async fn perform(
     let dir = context.home.attempt(&id);
     let known = files::load_shim(&dir)?.map(|file| file.shim).or_else(|| shim.map(shim_id));
     if let Some(shim) = known.filter(ShimId::is_alive) {
-        match connect(&context.home.control_socket(&id, "agent")).await {
-            Some(mut client) => client.kill(&why(reason)).await?,
-            None => shim.kill()?,
-        }
-        shim.wait_gone().await?;
+        kill_shim(&shim, &context.home.control_socket(&id, "agent"), &why(reason)).await?;
     }
     let workspace = context.home.workspace(&id.run, &id.task);
     // Where there is no pid namespace, what has left the tree may have outlived it.
@@ -44,13 +41,38 @@ pub(crate) async fn perform(
     if !left.is_empty() {
         return Err(Error::Internal(format!("{} processes of attempt {id} do not end", left.len())));
     }
-    if is_there(&workspace) {
-        let commit = context.checkpoint(&id, "end of the attempt").await?;
+    if is_there(&workspace)
+        && let Some(commit) = context.checkpoint_if_made(&id, "end of the attempt").await?
+    {
         context.tell(news(AttemptNews::Checkpointed(commit))).await?;
         crate::fault::point("after_checkpoint");
     }
     crate::fault::point("after_end");
     Ok(news(AttemptNews::Ended))
+}
+
+/// Ends the command that a folder and a marker belong to, where one is running.
+///
+/// # Errors
+/// Where it cannot be ended.
+pub(crate) async fn kill_all(context: &Context, dir: &Path, control_socket: &Path, marker: &str) -> Result<(), Error> {
+    let Some(file) = files::load_shim(dir)? else { return Ok(()) };
+    if !file.shim.is_alive() {
+        return Ok(());
+    }
+    kill_shim(&file.shim, control_socket, "it is run again").await?;
+    let (marker, nowhere) = (marker.to_owned(), dir.join("nowhere"));
+    let left =
+        context.blocking(move || Ok(kill_survivors(&survivors(&marker, &nowhere)?, SURVIVORS_PATIENCE)?)).await?;
+    if left.is_empty() { Ok(()) } else { Err(Error::Internal(format!("{} processes do not end", left.len()))) }
+}
+
+async fn kill_shim(shim: &ShimId, control_socket: &Path, why: &str) -> Result<(), Error> {
+    match connect(control_socket).await {
+        Some(mut client) => client.kill(why).await?,
+        None => shim.kill()?,
+    }
+    Ok(shim.wait_gone().await?)
 }
 
 fn shim_id(shim: ShimRef) -> ShimId {

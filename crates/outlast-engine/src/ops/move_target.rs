@@ -9,7 +9,6 @@ use outlast_git::Move;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::ops::attempt::one_line;
 
 pub(crate) async fn perform(
     context: &Arc<Context>,
@@ -25,7 +24,7 @@ pub(crate) async fn perform(
     crate::fault::point("after_move");
     let news = match moved {
         Ok(()) => LandingNews::Landed(new),
-        Err((cause, detail)) => LandingNews::Refused { cause, detail: one_line(&detail) },
+        Err((cause, detail)) => LandingNews::Refused { cause, detail },
     };
     Ok(Command::Landing { run: key.run.clone(), task: key.task.clone(), news })
 }

@@ -24,7 +24,11 @@ pub(crate) async fn perform(context: &Arc<Context>, id: AttemptId, base: Option<
     let check = Check { context, id: &id, plan: &plan, task, known: &known, base: &base, end: &kept };
     let verdict = match check.verdict().await? {
         Ok(result) => Verdict::Passed { result },
-        Err((class, why)) => Verdict::Failed { class, why: one_line(&why) },
+        Err((class, why)) => {
+            // A command that could write nothing has shown nothing.
+            context.room()?;
+            Verdict::Failed { class, why: one_line(&why) }
+        }
     };
     crate::fault::point("after_verify");
     let AttemptId { run, task, number } = id;

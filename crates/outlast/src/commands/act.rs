@@ -2,7 +2,7 @@
 
 use outlast_api::{Act, Acted, ExitCode};
 use outlast_core::RunId;
-use outlast_engine::{perform, until_settled};
+use outlast_engine::{Holder, perform, until_settled};
 
 use crate::args::{RunSelection, TaskSelection};
 use crate::commands::{Given, print, print_json, say};
@@ -57,13 +57,17 @@ fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RunId, Vec<Stri
 
 fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure> {
     if let Some(holder) = given.places.home.engine() {
-        return block_on(async {
-            let acted = remote::act(&holder, &act).await?;
-            if matches!(act, Act::Pause { .. } | Act::Stop { .. }) {
-                remote::until_settled(&holder, run.as_str()).await?;
+        match block_on(ask(&holder, run, &act)) {
+            Ok(acted) => {
+                // An engine that is there for this run alone ends with it.
+                if matches!(act, Act::Stop { .. }) && holder.ends_with.as_deref() == Some(run.as_str()) {
+                    given.places.home.until_free()?;
+                }
+                return Ok(acted);
             }
-            Ok(acted)
-        });
+            Err(failure) if remote::is_leaving(&failure) => given.places.home.until_free()?,
+            Err(failure) => return Err(failure),
+        }
     }
     let repository = given.places.repository()?;
     let session = given.session()?;
@@ -78,6 +82,19 @@ fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure> {
         engine.close().await?;
         Ok(acted)
     })
+}
+
+/// Asks the running engine, and waits until what was parked is at rest.
+async fn ask(holder: &Holder, run: &RunId, act: &Act) -> Result<Acted, Failure> {
+    let acted = remote::act(holder, act).await?;
+    if matches!(act, Act::Pause { .. } | Act::Stop { .. }) {
+        match remote::until_settled(holder, run.as_str()).await {
+            // It is gone because it had nothing left to do.
+            Err(failure) if remote::is_leaving(&failure) => {}
+            settled => settled?,
+        }
+    }
+    Ok(acted)
 }
 
 /// Tells what became of each task; the exit code is that of the worst.

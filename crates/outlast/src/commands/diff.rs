@@ -31,9 +31,9 @@ pub(crate) fn perform(given: &Given, diff: &Diff) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Ok)
 }
 
-/// What is compared: the task's base with its verified result, or with the newest tree that is kept.
+/// What is compared: the task's base with the newest tree that is kept, which also holds what does not land.
 fn ends(task: &Task) -> Option<(Oid, Oid)> {
-    let end = task.result().or(task.checkpoint.as_ref())?;
+    let end = task.checkpoint.as_ref().or(task.result())?;
     Some((task.base.clone()?, end.clone()))
 }
 

@@ -11,17 +11,21 @@ use crate::failure::Failure;
 use crate::remote;
 use crate::selection::Journalled;
 use crate::session::block_on;
-use crate::watch::{self, Stay};
+use crate::watch::{Stay, Watch};
 
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
     let id = which(&given, resume.run.as_deref())?;
     let wish = Act::Resume { run: id.to_string() };
     if let Some(holder) = given.places.home.engine() {
-        return block_on(async {
-            remote::act(&holder, &wish).await?;
-            say(&format!("{id} goes on in the engine that is running (process {})", holder.pid));
-            Ok(ExitCode::Ok)
-        });
+        match block_on(remote::act(&holder, &wish)) {
+            Ok(_) => {
+                say(&format!("{id} goes on in the engine that is running (process {})", holder.pid));
+                return Ok(ExitCode::Ok);
+            }
+            // It was about to leave: this is the next engine, as soon as that one is gone.
+            Err(failure) if remote::is_leaving(&failure) => given.places.home.until_free()?,
+            Err(failure) => return Err(failure),
+        }
     }
     let repository = given.places.repository()?;
     let stay = Stay { no_wait: resume.no_wait, json: given.json };
@@ -29,8 +33,9 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
     let session = given.session()?;
     block_on(async move {
         let engine = session.open(repository, true).await?;
+        let watch = Watch::new(&engine)?;
         act(engine.handle(), wish).await?;
-        watch::to_the_end(engine, &places, &id, stay).await
+        watch.to_the_end(engine, &places, &id, stay).await
     })
 }
 

@@ -15,7 +15,7 @@ use crate::commands::{Given, print, say};
 use crate::failure::Failure;
 use crate::session::block_on;
 use crate::text::{self, findings, styled};
-use crate::watch::{self, Stay};
+use crate::watch::{Stay, Watch};
 
 pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
@@ -34,12 +34,13 @@ pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let detach = run.detach;
     block_on(async move {
         let engine = session.open(repository, !detach).await?;
+        let watch = Watch::new(&engine)?;
         let started = outlast_engine::start(&engine, &plan).await?;
         if detach {
             engine.close().await?;
             return crate::detach::resume(&places, &started.run);
         }
-        watch::to_the_end(engine, &places, &started.run, stay).await
+        watch.to_the_end(engine, &places, &started.run, stay).await
     })
 }
 
@@ -52,9 +53,13 @@ fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<Plan, Fail
     findings::warn(&told);
     let Some(mut plan) = checked.plan else {
         let errors = told.iter().filter(|finding| finding.is_error()).count();
-        return Err(Diagnostic::error("plan/refused", ExitCode::Plan, format!("the plan has {}", text::count(errors, "error")))
-            .fix("mend what is named above; outlast check")
-            .into());
+        return Err(Diagnostic::error(
+            "plan/refused",
+            ExitCode::Plan,
+            format!("the plan has {}", text::count(errors, "error")),
+        )
+        .fix("mend what is named above; outlast check")
+        .into());
     };
     if let Some(agent) = &run.agent {
         use_agent(&mut plan, agent)?;
@@ -90,9 +95,10 @@ fn keep_only(plan: &mut Plan, only: &[String]) -> Result<(), Failure> {
     let mut wanted: Vec<TaskId> = Vec::new();
     for wish in only {
         let glob = Glob::parse(wish).ok();
-        let found = plan.tasks.iter().map(|task| &task.id).filter(|id| {
-            id.as_str() == wish || glob.as_ref().is_some_and(|glob| glob.matches(id.as_str().as_bytes()))
-        });
+        let found =
+            plan.tasks.iter().map(|task| &task.id).filter(|id| {
+                id.as_str() == wish || glob.as_ref().is_some_and(|glob| glob.matches(id.as_str().as_bytes()))
+            });
         let found: Vec<TaskId> = found.cloned().collect();
         if found.is_empty() {
             return Err(Diagnostic::error("task/none", ExitCode::NotFound, format!("the plan has no task `{wish}`"))
