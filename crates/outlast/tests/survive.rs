@@ -1,0 +1,38 @@
+//! What outlast promises, end to end: the real binary, real processes, a real provider over a socket, and everything that
+//! can go wrong in between.
+//!
+//! The longest ones run only with `OUTLAST_LONG_TESTS=1`, and say so otherwise.
+
+#[path = "survive/disk.rs"]
+mod disk;
+#[path = "survive/forty.rs"]
+mod forty;
+#[path = "survive/halt.rs"]
+mod halt;
+#[path = "survive/hold.rs"]
+mod hold;
+#[path = "survive/hostile.rs"]
+mod hostile;
+#[path = "survive/kills.rs"]
+mod kills;
+#[path = "survive/landing.rs"]
+mod landing;
+#[path = "survive/names.rs"]
+mod names;
+#[path = "survive/review.rs"]
+mod review;
+#[path = "survive/running.rs"]
+mod running;
+#[path = "survive/user.rs"]
+mod user;
+#[path = "survive/world.rs"]
+mod world;
+
+/// Whether the long tests are wanted; says what is skipped where they are not.
+fn long(what: &str) -> bool {
+    let wanted = std::env::var_os("OUTLAST_LONG_TESTS").is_some_and(|value| value == "1");
+    if !wanted {
+        eprintln!("SKIPPED, set OUTLAST_LONG_TESTS=1 to run it: {what}");
+    }
+    wanted
+}

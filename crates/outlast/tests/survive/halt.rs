@@ -1,0 +1,125 @@
+//! Pause, stop, signals and leaving: the work is kept, no try is used up, and it goes on where it was.
+
+use nix::sys::signal::Signal;
+use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
+use serde_json::Value;
+
+use crate::world::{Plan, World};
+
+/// A provider that never answers the second turn of the first conversation; the next one is answered.
+fn stuck_in_the_second_turn() -> World {
+    let rule =
+        Rule { when: When { step: Some(2), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    let script = "write parts/one.txt \"part one\\n\"\nwrite parts/two.txt \"part two\\n\"";
+    world.plan(&Plan::new("land = \"auto\"").task("works", script, "writes = [\"parts/**\"]\nretries = 0"));
+    world
+}
+
+fn in_the_second_turn(world: &World) {
+    world.provider.wait_until(|log| log.iter().any(|entry| entry.step == Some(2)));
+}
+
+/// The task was parked with its work, and lands in a second attempt that did not use up a try.
+#[track_caller]
+fn parked_with_its_work(world: &World) -> Value {
+    let task = world.task("works");
+    assert_eq!((&task["state"], &task["attempts"]), (&"parked".into(), &1.into()), "{task:#}");
+    let workspace = task["workspace"].as_str().expect("its workspace is kept");
+    let written = std::fs::read_to_string(format!("{workspace}/parts/one.txt")).unwrap();
+    assert_eq!(written, "part one\n");
+    world.run(&["diff", "works", "--stat"]).ends(0).says("parts/one.txt");
+    world.nothing_is_left();
+    task
+}
+
+#[track_caller]
+fn goes_on(world: &World) {
+    world.run(&["resume"]).ends(0).says("continuing from what is there");
+    let task = world.task("works");
+    assert_eq!((&task["state"], &task["attempts"]), (&"landed".into(), &2.into()), "{task:#}");
+    assert_eq!(task["resumed_by"], "hand_over");
+    world.nothing_is_left();
+}
+
+#[test]
+fn stop_parks_and_resume_goes_on() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    world.run(&["stop"]).ends(0).says("is stopped");
+    // The engine leaves as well: it was asked to.
+    run.end().ends(0);
+    assert_eq!(world.status()["state"], "stopped");
+    parked_with_its_work(&world);
+    goes_on(&world);
+}
+
+#[test]
+fn pause_parks_and_resume_goes_on() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    world.run(&["pause"]).ends(0).says("is paused");
+    run.end().ends(6);
+    assert_eq!(world.status()["state"], "parked");
+    parked_with_its_work(&world);
+    goes_on(&world);
+}
+
+#[test]
+fn an_interrupted_run_saves_its_work_and_says_130_or_143() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let world = stuck_in_the_second_turn();
+        let run = world.start(&["run", "--yes"]);
+        in_the_second_turn(&world);
+        run.signal(signal);
+        run.end().ends(code);
+        parked_with_its_work(&world);
+        goes_on(&world);
+    }
+}
+
+#[test]
+fn a_paused_run_without_an_engine_stays_paused_until_it_is_resumed() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    assert!(run.kill_9().was_killed());
+    // No engine is there to be asked: a short one parks what goes on under its shim.
+    world.run(&["pause"]).ends(0);
+    parked_with_its_work(&world);
+    goes_on(&world);
+}
+
+#[test]
+fn a_run_that_need_not_wait_leaves_with_6_and_goes_on_later() {
+    let refuse = Fault::Refuse { reason: RefusalKind::MinuteLimit, seconds: Some(4) };
+    let rule = Rule { when: When { nth: Some(1), ..When::default() }, fault: refuse, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let task = world.task("one");
+    assert_eq!((&task["state"], &task["cause"]), (&"held".into(), &"minute_limit".into()), "{task:#}");
+    assert!(task["reset_at"].is_string(), "{task:#}");
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    world.nothing_is_left();
+}
+
+#[test]
+fn a_detached_run_goes_on_by_itself() {
+    let world = stuck_in_the_second_turn();
+    world.run(&["run", "--yes", "--detach"]).ends(0).says("goes on in process");
+    in_the_second_turn(&world);
+    let status = world.status();
+    assert_eq!(status["state"], "running");
+    let engine = status["engine"]["pid"].as_u64().expect("an engine works on it");
+    assert!(world.env.processes().contains(&i32::try_from(engine).unwrap()));
+    // A second run is refused and names it.
+    let refused = world.run(&["run", "--yes"]).ends(12);
+    assert!(refused.stderr.contains(&engine.to_string()), "{}", refused.stderr);
+    world.run(&["stop"]).ends(0);
+    parked_with_its_work(&world);
+    goes_on(&world);
+}

@@ -1,0 +1,44 @@
+//! A provider's window closes: requests wait in the gateway, and no agent notices.
+
+use outlast_testkit::provider::{Says, Script, Window, WindowKind};
+
+use crate::world::{Plan, World};
+
+#[test]
+fn a_closed_window_with_a_stated_reset_is_waited_for_and_nobody_dies() {
+    let window = Window {
+        name: "5h".to_owned(),
+        kind: WindowKind::Quota,
+        requests: Some(7),
+        tokens: None,
+        concurrent: None,
+        per_seconds: 6.0,
+        says: Says::Reset,
+    };
+    let world = World::with_script(Script::default().with_window(window));
+    let mut plan = Plan::new("land = \"auto\"\nconcurrency = 3").agent_arguments(&["--retries", "0"]);
+    for id in ["one", "two", "three", "four", "five", "six"] {
+        plan = plan.part(id);
+    }
+    world.plan(&plan);
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["is held"]);
+    let status = world.status();
+    let tasks = status["tasks"].as_array().unwrap();
+    let held: Vec<_> = tasks.iter().filter(|task| task["state"] == "held").collect();
+    assert!(!held.is_empty() && held.iter().all(|task| task["reset_at"].is_string()), "{status:#}");
+    let account = &status["accounts"][0]["windows"][0];
+    assert_eq!(account["state"], "closed", "{status:#}");
+    assert!(account["reset_at"].is_string(), "{status:#}");
+    run.end().ends(0);
+
+    world.all_are("landed");
+    for id in ["one", "two", "three", "four", "five", "six"] {
+        assert_eq!(world.task(id)["attempts"], 1, "{id} was not started anew");
+    }
+    // Three agents work at once, so that at most two more requests were on their way when the window closed.
+    let bill = world.provider.bill();
+    assert!(bill.total.refused > 0, "the window did close: {bill:#?}");
+    assert!(bill.requests_into_closed_window <= 2, "{bill:#?}");
+    world.nothing_is_left();
+}

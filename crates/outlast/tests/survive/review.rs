@@ -1,0 +1,113 @@
+//! What a person does with verified work: look at it, land it in order, give it up, clean up.
+
+use std::path::PathBuf;
+
+use outlast_testkit::fixture::Repo;
+
+use crate::world::{Plan, World, text};
+
+/// A commit on a detached HEAD, to which no branch of the agent's leads.
+const COMMIT_APART: &str = "run \"git checkout -q --detach && git add -A && git -c user.name=Agent \
+     -c user.email=a@example.invalid commit -q -m 'made by the agent'\"";
+
+fn reviewed() -> World {
+    let world = World::new();
+    let outside = "write parts/first.txt \"part first\\n\"\nwrite notes.txt \"not asked for\\n\"";
+    let second = "read parts/first.txt\nwrite parts/second.txt \"part second\\n\"";
+    let apart = format!("write parts/apart.txt \"part apart\\n\"\n{COMMIT_APART}");
+    world.plan(
+        &Plan::new("concurrency = 2")
+            .task("first", outside, "writes = [\"parts/first.txt\"]")
+            .task("second", second, "writes = [\"parts/second.txt\"]\nneeds = [\"first\"]")
+            .part("third")
+            .task("apart", &apart, "writes = [\"parts/apart.txt\"]"),
+    );
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("done");
+    world
+}
+
+fn store(world: &World) -> Repo {
+    Repo::at(world.homes()[0].join("store.git"))
+}
+
+fn workspace(world: &World, id: &str) -> PathBuf {
+    text(&world.task(id)["workspace"]).into()
+}
+
+#[test]
+fn verified_work_is_shown_landed_in_order_and_only_as_far_as_it_was_asked_for() {
+    let world = reviewed();
+    let base = world.repo.commit_id("HEAD").unwrap();
+    let target = world.target();
+    let shown = world.run(&["diff", "first", "--json"]).ends(0).json();
+    let files: Vec<(String, bool)> = shown["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| (text(&file["path"]), file["in_scope"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(files, [("notes.txt".to_owned(), false), ("parts/first.txt".to_owned(), true)]);
+    world.run(&["diff", "first"]).ends(0).says("outside `writes`").says("+part first");
+    assert!(world.repo.commit_id(&target).is_err(), "nothing has landed by itself");
+
+    world.run(&["land", "second"]).ends(8).says("`first`");
+    assert_eq!(world.task("second")["state"], "done");
+    world.run(&["land", "first"]).ends(0).says("landed");
+    world.run(&["land", "sec*", "apart"]).ends(0);
+    assert_eq!(world.landed_on(&target, &base).len(), 3);
+    let tree = world.repo.text(&["ls-tree", "-r", "--name-only", &target]).unwrap();
+    assert!(tree.contains("parts/first.txt") && !tree.contains("notes.txt"), "{tree}");
+    world.run(&["land", "--all"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.landed_on(&target, &base).len(), 4, "nothing landed twice");
+}
+
+#[test]
+fn e13_e14_what_is_given_up_is_kept_under_a_ref_with_untracked_files_and_commits_apart() {
+    let world = reviewed();
+    let (third, apart) = (workspace(&world, "third"), workspace(&world, "apart"));
+    world.run(&["discard", "third", "apart"]).ends(0);
+    for (id, workspace) in [("third", &third), ("apart", &apart)] {
+        assert_eq!(world.task(id)["state"], "discarded");
+        assert!(!workspace.exists(), "{id}: its workspace is gone");
+    }
+    let run = text(&world.status()["run"]);
+    let store = store(&world);
+    let archived = |task: &str| {
+        let pattern = format!("refs/outlast/archive/{run}/{task}");
+        store.text(&["for-each-ref", "--format=%(objectname)", &pattern]).unwrap()
+    };
+    // The work of `third` was only ever an untracked file.
+    let kept = archived("third");
+    let shown = kept.lines().map(|id| store.text(&["show", &format!("{id}:parts/third.txt")]).unwrap_or_default());
+    assert!(shown.into_iter().any(|content| content == "part third"), "{kept}");
+    // No branch led to the commit of `apart`.
+    let kept = archived("apart");
+    let subjects: String = kept.lines().map(|id| store.text(&["log", "--format=%s", id]).unwrap()).collect();
+    assert!(subjects.contains("made by the agent"), "{subjects}");
+
+    world.run(&["land", "--all"]).ends(5);
+    assert_eq!(world.task("second")["state"], "landed");
+    world.nothing_is_left();
+}
+
+#[test]
+fn e14_clean_removes_only_what_is_kept_elsewhere_and_only_when_told() {
+    let world = reviewed();
+    let all = ["first", "second", "third", "apart"].map(|id| workspace(&world, id));
+    world.run(&["land", "first", "second"]).ends(0);
+    world.run(&["clean", "--json"]).ends(0);
+    assert!(all.iter().all(|workspace| workspace.is_dir()), "a list removes nothing");
+
+    // Somebody has worked on in a workspace whose result has landed: that is nowhere else.
+    std::fs::write(all[1].join("by-hand.txt"), "not yet anywhere\n").unwrap();
+    let cleaned = world.run(&["clean", "--yes", "--json"]).ends(0).json();
+    assert_eq!(cleaned["removed"], true, "{cleaned:#}");
+    let there: Vec<bool> = all.iter().map(|workspace| workspace.is_dir()).collect();
+    assert_eq!(there, [false, true, true, true], "{cleaned:#}");
+    assert!(all[1].join("by-hand.txt").is_file());
+    // What waits for a person is all there.
+    world.run(&["land", "third", "apart"]).ends(0);
+    world.all_are("landed");
+}
