@@ -36,6 +36,8 @@ pub struct Start {
 pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
     let context = engine.context()?;
     check_agents(context, plan)?;
+    let tasks = plan.tasks.iter().map(|task| Ok((task.id.clone(), task_spec(context, plan, task)?)));
+    let tasks = tasks.collect::<Result<Vec<(TaskId, TaskSpec)>, Error>>()?;
     let run = new_id(engine, plan).await?;
     let target = plan.run.target_of(&run);
     let (id, wanted) = (run.clone(), target.clone());
@@ -46,8 +48,6 @@ pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
     write_file(&context.home.plan(&hash), &text)?;
     context.secret(&run)?;
 
-    let tasks = plan.tasks.iter().map(|task| Ok((task.id.clone(), task_spec(context, plan, task)?)));
-    let tasks = tasks.collect::<Result<Vec<(TaskId, TaskSpec)>, Error>>()?;
     let spec = RunSpec {
         plan: hash,
         base: base.clone(),

@@ -13,6 +13,7 @@ use outlast_core::plan::Plan;
 use outlast_engine::RepoHome;
 
 use crate::failure::Failure;
+use crate::text;
 
 /// Makes sure that a person has approved what this plan would run.
 pub(crate) fn require(home: &RepoHome, plan: &Plan, yes: bool) -> Result<(), Failure> {
@@ -54,7 +55,7 @@ fn asked(plan: &Plan) -> Result<bool, Failure> {
     let mut told = String::from("This plan runs these commands:\n");
     for command in commands(plan) {
         told.push_str("  ");
-        told.push_str(&command);
+        told.push_str(&text::shown(&command));
         told.push('\n');
     }
     told.push_str("Run them? [y/N] ");

@@ -4,7 +4,7 @@ use outlast_core::record::{EndReason, Outcome, Rung, RunEnd, Verdict};
 use outlast_core::{Fact, Record, Stream};
 
 use crate::text::screen::short;
-use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, styled};
+use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, shown, styled};
 
 /// A record as a line, however small what it says.
 pub(crate) fn line_of(record: &Record) -> String {
@@ -57,13 +57,13 @@ fn said(fact: &Fact) -> Option<String> {
             styled(YELLOW, format!("is held: {class}, until {until}"))
         }
         Fact::Released { .. } => "goes on".to_owned(),
-        Fact::AttemptExited { outcome: Outcome::Failed { class, why }, .. } => styled(RED, format!("{class}: {why}")),
+        Fact::AttemptExited { outcome: Outcome::Failed { class, why }, .. } => styled(RED, format!("{class}: {}", shown(why))),
         Fact::AttemptEnding { reason: EndReason::Parked, .. } => styled(YELLOW, "is being parked"),
         Fact::AttemptExited { outcome: Outcome::Finished, .. } => "the agent has ended; its work is checked".to_owned(),
         Fact::Verified { verdict: Verdict::Passed { .. }, .. } => styled(GREEN, "is verified"),
-        Fact::Verified { verdict: Verdict::Failed { class, why }, .. } => styled(RED, format!("{class}: {why}")),
+        Fact::Verified { verdict: Verdict::Failed { class, why }, .. } => styled(RED, format!("{class}: {}", shown(why))),
         Fact::Landed { commit } => styled(GREEN, format!("has landed as {}", short(commit.as_str()))),
-        Fact::LandingRefused { cause, detail } => styled(YELLOW, format!("does not land ({}): {detail}", cause.name())),
+        Fact::LandingRefused { cause, detail } => styled(YELLOW, format!("does not land ({}): {}", cause.name(), shown(detail))),
         Fact::Discarded => "is discarded; its work is archived".to_owned(),
         Fact::AccountClosed { class, until } => styled(YELLOW, format!("is closed ({class}) until {}", clock(*until))),
         Fact::AccountOpened => "is open again".to_owned(),
@@ -77,7 +77,7 @@ fn quiet(fact: &Fact) -> String {
         Fact::TaskAdded(spec) => format!("is in the run, for agent {}", spec.agent),
         Fact::WorkspaceReady { base, .. } => format!("workspace on {}", short(base.as_str())),
         Fact::Spawned { shim, .. } => format!("its shim is process {}", shim.pid),
-        Fact::SessionSeen { session, .. } => format!("session {session}"),
+        Fact::SessionSeen { session, .. } => format!("session {}", shown(session)),
         Fact::Exchanged { account, usage, .. } => format!(
             "{} tokens in, {} out, {} cached, billed to {account}",
             usage.input + usage.cache_write,

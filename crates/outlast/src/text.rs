@@ -34,10 +34,10 @@ pub(crate) fn diagnostic(told: &Diagnostic) -> String {
         Severity::Warning => (YELLOW, "warning"),
         Severity::Hint => (BOLD, "hint"),
     };
-    let mut text = format!("{}: {}\n", styled(style, format!("{word}[{}]", told.code)), told.what);
+    let mut text = format!("{}: {}\n", styled(style, format!("{word}[{}]", told.code)), shown(&told.what));
     for why in &told.why {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  because: {why}");
+        let _ = writeln!(text, "  because: {}", shown(why));
     }
     for (index, fix) in told.fix.iter().enumerate() {
         let lead = if index == 0 { "  do:     " } else { "      or:" };
@@ -45,6 +45,18 @@ pub(crate) fn diagnostic(told: &Diagnostic) -> String {
     }
     text
 }
+
+/// A text that somebody else wrote, with what would steer a terminal, or show it in another order, made visible.
+pub(crate) fn shown(text: &str) -> String {
+    let steers = |c: char| (c.is_control() && c != '\n' && c != '\t') || BIDI_CONTROLS.contains(&c);
+    text.chars().map(|c| if steers(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// Characters that change the order in which a text is shown (Unicode UAX #9): with them a command can look like another.
+const BIDI_CONTROLS: [char; 12] = [
+    '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}',
+    '\u{2068}', '\u{2069}',
+];
 
 /// A duration as people say it: the two largest units.
 pub(crate) fn duration(seconds: i64) -> String {
@@ -81,6 +93,12 @@ pub(crate) fn bytes(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_foreign_text_steers_no_terminal() {
+        assert_eq!(shown("curl evil # \u{1b}[2K\rtrue\n"), "curl evil # \\u{1b}[2K\\u{d}true\n");
+        assert_eq!(shown("说明 é\t\u{202e}x"), "说明 é\t\\u{202e}x");
+    }
 
     #[test]
     fn durations_and_sizes_are_short() {

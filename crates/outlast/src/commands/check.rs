@@ -136,9 +136,7 @@ fn show_prompt(given: &Given, checked: &Checked, task: &str) -> Result<ExitCode,
 fn print_exactly(prompt: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout();
     if stdout.is_terminal() {
-        let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-        let shown = prompt.chars().map(|c| if steers(c) { c.escape_unicode().to_string() } else { c.to_string() });
-        return print(&shown.collect::<String>());
+        return print(&crate::text::shown(prompt));
     }
     match stdout.write_all(prompt.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

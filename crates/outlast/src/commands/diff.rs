@@ -58,7 +58,7 @@ fn show(view: &View, stat: bool) -> Result<(), Failure> {
     print(&format!("{}  {}\n", styled(BOLD, &view.task), text::count(view.files.len(), "file")))?;
     for file in &view.files {
         let note = if file.in_scope { String::new() } else { styled(YELLOW, "  outside `writes`: does not land") };
-        print(&format!("  {:<12} {}{note}\n", file.kind, file.path))?;
+        print(&format!("  {:<12} {}{note}\n", file.kind, text::shown(&file.path)))?;
     }
     if stat {
         return Ok(());
@@ -66,7 +66,7 @@ fn show(view: &View, stat: bool) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() {
         return print(&view.patch);
     }
-    let coloured: String = view.patch.lines().map(|line| format!("{}\n", coloured(line))).collect();
+    let coloured: String = view.patch.lines().map(|line| format!("{}\n", coloured(&text::shown(line)))).collect();
     print(&coloured)
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use outlast_config::{Finding, Severity};
 
-use crate::text::{BOLD, DIM, RED, YELLOW, styled};
+use crate::text::{BOLD, DIM, RED, YELLOW, shown, styled};
 
 /// Tells findings on standard error.
 pub(crate) fn warn(findings: &[Finding]) {
@@ -21,14 +21,14 @@ pub(crate) fn finding(finding: &Finding) -> String {
         Severity::Warning => (YELLOW, "warning"),
         Severity::Hint => (BOLD, "hint"),
     };
-    let mut text = format!("{}: {}\n", styled(style, format!("{word}[{}]", finding.code)), finding.message);
+    let mut text = format!("{}: {}\n", styled(style, format!("{word}[{}]", finding.code)), shown(&finding.message));
     // Writing to a string cannot fail.
     if let Some(at) = &finding.at {
         let _ = writeln!(text, "  {} {}:{}:{}", styled(DIM, "at"), at.file, at.line, at.column);
         if let Some(line) = &finding.source_line {
             let number = at.line.to_string();
             let column = usize::try_from(at.column).unwrap_or(1).saturating_sub(1);
-            let _ = writeln!(text, "  {} {line}", styled(DIM, format!("{number} |")));
+            let _ = writeln!(text, "  {} {}", styled(DIM, format!("{number} |")), shown(line));
             let _ = writeln!(text, "  {} | {}{}", " ".repeat(number.len()), " ".repeat(column), styled(style, "^"));
         }
     }

@@ -7,7 +7,7 @@ use outlast_api::status::GROUPS;
 use outlast_api::{Status, TaskView};
 use outlast_core::Timestamp;
 
-use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, styled};
+use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled};
 
 /// How many tasks of a group are named before the rest is summed up: a screen holds about forty lines.
 const NAMED_MAX: usize = 12;
@@ -64,7 +64,7 @@ pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
         let _ = write!(text, "  {}", styled(YELLOW, cause));
     }
     if let Some(detail) = &task.detail {
-        let _ = write!(text, ": {detail}");
+        let _ = write!(text, ": {}", shown(detail));
     }
     if let Some(until) = task.reset_at.as_deref().and_then(seconds_until(now)) {
         let _ = write!(text, "  {}", styled(BOLD, format!("goes on in {}", duration(until))));

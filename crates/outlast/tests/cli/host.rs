@@ -25,7 +25,9 @@ fn an_agent_that_nobody_pays_for_is_told_before_anything_starts() {
     let bench = Bench::new();
     bench.plan(PLAN);
     bench.program("claude", "#!/bin/sh\nexit 0\n");
+    let before = bench.tree();
     bench.run(&["run", "--yes", "--json"]).fails(3, "config/no-account");
+    before.assert_same(&bench.tree(), "the repository is unchanged");
 }
 
 #[test]
