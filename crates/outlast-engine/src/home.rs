@@ -234,7 +234,12 @@ impl RepoHome {
 
     /// The home of verify and setup commands: no agent can write it.
     pub fn verify_home(&self, run: &RunId) -> PathBuf {
-        self.root.join("homes").join(run.as_str()).join("verify")
+        self.root.join("verify").join(run.as_str()).join("home")
+    }
+
+    /// The temporary files of verify and setup commands: no agent can write there either.
+    pub fn verify_temp(&self, run: &RunId) -> PathBuf {
+        self.root.join("verify").join(run.as_str()).join("temp")
     }
 
     /// What `setup` made for one tree.

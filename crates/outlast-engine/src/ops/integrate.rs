@@ -29,7 +29,7 @@ pub(crate) async fn verify(
     let place = Place {
         cwd,
         home: home.verify_home(&id.run),
-        temp: home.temp(&id.run, &id.task),
+        temp: home.verify_temp(&id.run),
         outputs: home.attempt(id),
         attempt: id.clone(),
         timeout: task.timeout,

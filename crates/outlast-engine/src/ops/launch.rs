@@ -9,13 +9,14 @@ use outlast_agent::prompt::{Resumption, handover_prompt, prompt, resume_prompt};
 use outlast_agent::{Adapter, Brief, Inherit, Key, Kind, Launch, Session, adapter, discover, session_uuid};
 use outlast_core::record::Rung;
 use outlast_core::{AttemptId, Class, Epoch, plan};
+use outlast_git::write_inside;
 use outlast_process::{
     ContainmentChoice, FileRules, HoldProfile, LaunchSpec, Listener, OsText, TemplateFile, Timeouts,
 };
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::home::{private_dir, write_file};
+use crate::home::private_dir;
 use crate::ops::attempt::Fault;
 
 /// Kept of each of an agent's outputs: a long session's events are a few megabytes.
@@ -26,6 +27,11 @@ pub(crate) const LINE_LIMIT_BYTES: u64 = 16 * 1024 * 1024;
 pub(crate) const KILL_GRACE: Duration = Duration::from_secs(3);
 /// No output and no request by then: the agent hangs at its start. The slowest real one takes 9 s on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Files in an agent's home: what it is to do, what has been done, and where it notes its steps.
+const GOAL: &str = "goal.md";
+const HANDOVER: &str = "handover.md";
+pub(crate) const PROGRESS: &str = "progress";
 
 /// A launch that is ready, and how its output is read.
 pub(crate) struct Ready {
@@ -67,7 +73,7 @@ pub(crate) fn can_resume(plan: &plan::Plan, task: &plan::Task, adapter: &dyn Ada
 pub(crate) fn build(context: &Context, ask: &Ask<'_>) -> Result<Ready, Fault> {
     let (kind, adapter) = adapter_of(ask.plan, ask.task)?;
     let brief = brief(context, ask, kind)?;
-    write_file(&brief.goal_file, brief.prompt.as_bytes())?;
+    leave(&brief.home, GOAL, &brief.prompt)?;
     let launch = adapter.launch(&brief).map_err(|e| Fault::new(Class::Startup, e.to_string()))?;
     let spec = spec(context, ask, &brief, launch)?;
     Ok(Ready { spec, adapter })
@@ -88,9 +94,8 @@ fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
     let handover_file = match ask.rung {
         Rung::Fresh => None,
         Rung::Session(_) | Rung::HandOver => {
-            let path = home.join("handover.md");
-            write_file(&path, resume_prompt(&ask.resumption).as_bytes())?;
-            Some(path)
+            leave(&home, HANDOVER, &resume_prompt(&ask.resumption))?;
+            Some(home.join(HANDOVER))
         }
     };
     Ok(Brief {
@@ -101,7 +106,7 @@ fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
         model: ask.plan.model(ask.task).map(str::to_owned),
         prompt: told,
         goal: ask.task.goal.clone(),
-        goal_file: home.join("goal.md"),
+        goal_file: home.join(GOAL),
         session: session(ask),
         attempt: marker(context, id),
         run: id.run.clone(),
@@ -114,7 +119,7 @@ fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
             .map_err(|e| Fault::new(Class::Startup, e.to_string()))?,
         extra_env: context.toolchain.env.clone(),
         path: context.toolchain.path.clone(),
-        progress_file: home.join("progress"),
+        progress_file: home.join(PROGRESS),
         handover_file,
         command: agent.command.clone(),
         command_env: agent.env.clone(),
@@ -123,6 +128,12 @@ fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
         home,
         temp,
     })
+}
+
+/// Leaves a file in an agent's home. The home is the agent's to write, so no link in it is followed.
+fn leave(home: &Path, name: &str, text: &str) -> Result<(), Fault> {
+    let written = write_inside(home, name.into(), text.as_bytes(), 0o600);
+    written.map_err(|source| Fault::from(Error::at(&home.join(name), source)))
 }
 
 fn session(ask: &Ask<'_>) -> Session {

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use outlast_agent::prompt::{Resumption, finished_steps};
 use outlast_core::record::Rung;
 use outlast_core::{Oid, plan};
+use outlast_git::read_inside;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::home::read_if_there;
 use crate::ops::attempt::Attempt;
+use crate::ops::launch::PROGRESS;
 
+/// Longest note of steps that is read, in bytes: thousands of steps.
+const PROGRESS_LEN_MAX: u64 = 1 << 20;
 /// How many changed paths are named.
 const PATHS_NAMED: usize = 100;
 
@@ -32,7 +35,8 @@ pub(crate) async fn of(
         class => format!("The last attempt ended early ({class}): {}.", failure.why),
     });
     let home = context.home.agent_home(&id.run, &id.task, task.agent.as_str());
-    let progress = read_if_there(&home.join("progress"))?.unwrap_or_default();
+    // The home is the agent's to write: a link, a pipe or a flood there is no note of its steps.
+    let progress = read_inside(&home, PROGRESS.into(), PROGRESS_LEN_MAX).ok().flatten().unwrap_or_default();
     let done = finished_steps(task, &String::from_utf8_lossy(&progress)).into_iter().map(str::to_owned).collect();
     // A session knows what it has done; whoever takes over has to be told.
     let note = match (&attempt.rung, known.checkpoint) {

@@ -54,7 +54,7 @@ async fn ensure(
     let cwd = context.in_git(move |git| git.integrate(&trusted, &commit)).await?;
     let place = Place {
         home: context.home.verify_home(&attempt.id.run),
-        temp: context.home.temp(&attempt.id.run, &attempt.id.task),
+        temp: context.home.verify_temp(&attempt.id.run),
         outputs: context.home.attempt(&attempt.id),
         attempt: attempt.id.clone(),
         timeout: commands::SETUP_TIMEOUT,
