@@ -74,7 +74,8 @@ impl Folder {
 
     /// The names in this folder in byte order, without `.` and `..`.
     pub(crate) fn names(&self) -> io::Result<Vec<(OsString, Hint)>> {
-        let mut dir = nix::dir::Dir::from_fd(openat(&self.0, c".", FOLDER, Mode::empty())?)?;
+        // A duplicate shares its position with the original, which is only ever read here, once, from the start.
+        let mut dir = nix::dir::Dir::from_fd(self.0.try_clone()?)?;
         let mut names = Vec::new();
         for entry in dir.iter() {
             let entry = entry?;

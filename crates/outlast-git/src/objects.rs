@@ -168,9 +168,8 @@ impl Batch<'_> {
     /// Makes every object of this batch visible and durable, commits after all they may name.
     pub(crate) fn finish(self) -> Result<()> {
         let Self { folder, pending, pack, .. } = self;
-        for object in &pending {
-            object.file.sync_all().map_err(Error::io("sync", &folder.path))?;
-        }
+        let files: Vec<&File> = pending.iter().map(|object| &object.file).collect();
+        durable::sync_files(&files).map_err(Error::io("sync", &folder.path))?;
         let (commits, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(|p| p.kind == Kind::Commit);
         folder.show(others)?;
         if let (Some(pack), Some(indexer)) = (pack, &folder.indexer) {
@@ -189,7 +188,8 @@ impl ObjectFolder {
             temp.persist(&path).map_err(|e| Error::io("write", &path)(e.error))?;
             folders.extend(path.parent().map(Path::to_owned));
         }
-        folders.iter().try_for_each(|f| durable::sync_dir(f))
+        let opened = folders.iter().map(|f| File::open(f).map_err(Error::io("open", f))).collect::<Result<Vec<_>>>()?;
+        durable::sync_files(&opened.iter().collect::<Vec<_>>()).map_err(Error::io("sync", &self.path))
     }
 }
 

@@ -70,6 +70,8 @@ struct Walk<'a, 'b> {
     converter: Converter<'a>,
     ignores: Ignores,
     seen: Vec<bool>,
+    /// Where the index most likely has the next file.
+    next: usize,
     /// Files that were read, to be looked at once more at the end.
     read: Vec<(BString, FileStat)>,
     ignored: usize,
@@ -84,6 +86,7 @@ pub(crate) fn scan<'a>(task: &'a Task<'a>, sink: &mut Sink<'_>) -> Result<Found>
         converter: Converter::new(task.root, task.settings),
         ignores: Ignores::new(&task.settings.excludes),
         seen: vec![false; task.index.len()],
+        next: 0,
         read: Vec::new(),
         ignored: 0,
         found: Found { settled: true, ..Found::default() },
@@ -101,7 +104,10 @@ impl Walk<'_, '_> {
             self.keep(path, SkipReason::Unreadable);
             return Ok(());
         };
-        self.ignores.enter(folder, path)?;
+        let has_ignores = names.iter().any(|(name, _)| name == ".gitignore");
+        if has_ignores {
+            self.ignores.enter(folder, path);
+        }
         for (name, hint) in names {
             let name = BStr::new(name.as_bytes());
             if name == ".git" {
@@ -122,7 +128,9 @@ impl Walk<'_, '_> {
                 Err(_) => self.found.settled = false,
             }
         }
-        self.ignores.leave();
+        if has_ignores {
+            self.ignores.leave();
+        }
         Ok(())
     }
 
@@ -151,9 +159,10 @@ impl Walk<'_, '_> {
     }
 
     fn leaf(&mut self, folder: &Folder, name: &BStr, path: BString, stat: &FileStat, ignored: bool) -> Result<()> {
-        let known = self.task.index.get(path.as_bstr());
+        let known = self.task.index.get(path.as_bstr(), self.next);
         if let Some((at, known)) = known {
             self.seen[at] = true;
+            self.next = at + 1;
             if known.is_unchanged(stat) {
                 return Ok(());
             }

@@ -204,6 +204,12 @@ fn init(path: &Path, lender: &Path) -> Result<()> {
     for folder in ["objects/info", "objects/pack", "refs/heads", "info", "outlast"] {
         durable::create_dirs(&temp.path().join(folder))?;
     }
+    // All at once, so that no object has to wait for a folder of its own to be made durable.
+    for fan_out in 0..=255 {
+        let folder = temp.path().join(format!("objects/{fan_out:02x}"));
+        std::fs::create_dir(&folder).map_err(Error::io("create", folder))?;
+    }
+    durable::sync_dir(&temp.path().join("objects"))?;
     durable::write(&temp.path().join("objects/info/alternates"), &alternates_text(&[lender]), 0o644)?;
     durable::write(&temp.path().join("config"), CONFIG.as_bytes(), 0o644)?;
     durable::write(&temp.path().join("HEAD"), b"ref: refs/heads/none\n", 0o644)?;

@@ -30,6 +30,8 @@ pub(crate) struct Converter<'a> {
     root: &'a Folder,
     settings: &'a Settings,
     collection: MetadataCollection,
+    /// The `.gitattributes` of each folder looked into, empty where there is none.
+    files: HashMap<BString, Vec<u8>>,
     searches: HashMap<BString, gix::attrs::Search>,
     pipeline: Pipeline,
 }
@@ -54,7 +56,14 @@ impl<'a> Converter<'a> {
         };
         let context = gix::command::Context::default();
         let pipeline = Pipeline::new(context, gix::hash::Kind::Sha1, options);
-        Self { root, settings, collection: MetadataCollection::default(), searches: HashMap::new(), pipeline }
+        Self {
+            root,
+            settings,
+            collection: MetadataCollection::default(),
+            files: HashMap::new(),
+            searches: HashMap::new(),
+            pipeline,
+        }
     }
 
     /// The attribute files that hold for a folder, lowest first: the user's, each folder's from the root, `info/`.
@@ -75,8 +84,11 @@ impl<'a> Converter<'a> {
     }
 
     fn add_file(&mut self, search: &mut gix::attrs::Search, folder: &BStr) {
-        let opened = self.root.descend(folder).and_then(|f| f.read(b".gitattributes".as_bstr(), FILE_LIMIT));
-        if let Ok(bytes) = opened {
+        let root = self.root;
+        let read =
+            || root.descend(folder).and_then(|f| f.read(b".gitattributes".as_bstr(), FILE_LIMIT)).unwrap_or_default();
+        let bytes = self.files.entry(folder.to_owned()).or_insert_with(read).clone();
+        if !bytes.is_empty() {
             self.add(search, &bytes, Some(folder));
         }
     }

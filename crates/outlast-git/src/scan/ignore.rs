@@ -6,7 +6,6 @@ use gix::bstr::{BStr, ByteSlice};
 use gix::glob::pattern::Case;
 use gix::ignore::Search;
 
-use crate::Result;
 use crate::inside::Folder;
 
 /// Largest `.gitignore` that is read, in bytes.
@@ -34,12 +33,11 @@ impl Ignores {
         self.search.add_patterns_buffer(bytes, source, root, parse).ok();
     }
 
-    /// Enters a folder: its `.gitignore` counts until [`Ignores::leave`].
-    pub(crate) fn enter(&mut self, folder: &Folder, path: &BStr) -> Result<()> {
+    /// Enters a folder that has a `.gitignore`, which counts until [`Ignores::leave`].
+    pub(crate) fn enter(&mut self, folder: &Folder, path: &BStr) {
         let bytes = folder.read(b".gitignore".as_bstr(), FILE_LIMIT).unwrap_or_default();
         let source = Path::new(ROOT).join(path.to_path_lossy()).join(".gitignore");
         self.add(&bytes, source, Some(Path::new(ROOT)));
-        Ok(())
     }
 
     pub(crate) fn leave(&mut self) {

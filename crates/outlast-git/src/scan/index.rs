@@ -4,6 +4,7 @@
 //! carries the id of the tree that its entries make up, so that content and meaning cannot come apart. It is a cache:
 //! lost or damaged, it is rebuilt from that tree, and every file is read again.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
@@ -53,7 +54,7 @@ impl Index {
         let found = newest(folder)?;
         let tree = found.as_ref().map_or(tree, |(_, id)| *id);
         if let Some((path, _)) = found
-            && let Ok(file) = IndexFile::at(path, gix::hash::Kind::Sha1, false, gix::index::decode::Options::default())
+            && let Ok(file) = IndexFile::at(path, gix::hash::Kind::Sha1, true, gix::index::decode::Options::default())
         {
             return Ok(Self { folder: folder.to_owned(), state: file.into_parts().0, tree });
         }
@@ -67,8 +68,10 @@ impl Index {
         self.tree
     }
 
-    pub(crate) fn get(&self, path: &BStr) -> Option<(usize, Known)> {
-        let at = self.state.entry_index_by_path(path).ok()?;
+    /// What is known of a path; `hint` is the place that is looked at first, which a walk in order mostly gets right.
+    pub(crate) fn get(&self, path: &BStr, hint: usize) -> Option<(usize, Known)> {
+        let is_hinted = self.state.entries().get(hint).is_some_and(|entry| entry.path(&self.state) == path);
+        let at = if is_hinted { hint } else { self.state.entry_index_by_path(path).ok()? };
         let entry = &self.state.entries()[at];
         let kind = match entry.mode {
             Mode::FILE => Kind::File,
@@ -126,9 +129,13 @@ impl Index {
         self.state.remove_tree();
         let mut temp = tempfile::NamedTempFile::new_in(&self.folder).map_err(Error::io("write in", &self.folder))?;
         let file = IndexFile::from_state(self.state, &path);
-        let options = gix::index::write::Options { extensions: gix::index::write::Extensions::None, skip_hash: false };
-        let out = std::io::BufWriter::new(temp.as_file_mut());
-        file.write_to(out, options).map_err(|e| Error::State { path: path.clone(), why: e.to_string() })?;
+        let options = gix::index::write::Options { extensions: gix::index::write::Extensions::None, skip_hash: true };
+        let mut out = std::io::BufWriter::with_capacity(1 << 16, temp.as_file_mut());
+        file.write_to(&mut out, options).map_err(|e| Error::State { path: path.clone(), why: e.to_string() })?;
+        out.flush().map_err(Error::io("write", &path))?;
+        drop(out);
+        // Without a checksum, which costs more than the sync, a torn file must never get the name.
+        temp.as_file().sync_data().map_err(Error::io("sync", &path))?;
         temp.persist(&path).map_err(|e| Error::io("write", &path)(e.error))?;
         for old in all(&self.folder)?.into_iter().filter(|(p, _)| *p != path) {
             std::fs::remove_file(&old.0).map_err(Error::io("remove", old.0))?;

@@ -24,7 +24,7 @@ pub(super) fn find(
         let path = index.path(at);
         let Some(driver) = converter.filter(path) else { continue };
         *counts.entry(driver).or_default() += 1;
-        let Some((_, known)) = index.get(path) else { continue };
+        let Some((_, known)) = index.get(path, at) else { continue };
         let (folder, name) = path.rsplit_once_str("/").unwrap_or((b"", path));
         let read = root.descend(folder.as_bstr()).and_then(|f| f.read(BStr::new(name), u64::MAX - 1));
         let Ok(data) = read else { continue };
