@@ -35,6 +35,9 @@ impl Session {
     }
 }
 
+/// Where a ChatGPT login is answered, which is not where OpenAI answers its keys (the address in codex-cli 0.171.0).
+const CHATGPT_BASE_URL: &str = "https://chatgpt.com/backend-api/codex";
+
 /// Runs a command's asynchronous part.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -66,7 +69,11 @@ fn account(name: &AccountId, configured: &Configured) -> Result<Account, Failure
     };
     let source = configured.key.as_ref().map(source).or(default);
     let source = source.ok_or_else(|| refused(format!("account `{name}` names no credential")))?;
-    let base_url = configured.base_url.as_deref().or(provider.default_base_url());
+    let default = match configured.login {
+        Some(Login::Codex) => Some(CHATGPT_BASE_URL),
+        _ => provider.default_base_url(),
+    };
+    let base_url = configured.base_url.as_deref().or(default);
     let base_url = base_url.ok_or_else(|| refused(format!("account `{name}` needs a `base_url`")))?;
     let upstream = Upstream::new(name.clone(), provider, base_url, Credentials::new(shape, source));
     let upstream = upstream.map_err(|error| refused(error.to_string()))?;
