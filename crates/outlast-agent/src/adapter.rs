@@ -40,6 +40,11 @@ pub trait Adapter: Sync {
     /// What the kind can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether it chooses no model by itself, so that a plan must.
+    fn needs_model(&self) -> bool {
+        false
+    }
+
     /// How its requests are held.
     fn hold(&self) -> Hold;
 

@@ -55,6 +55,10 @@ impl Adapter for OpenCode {
         }
     }
 
+    fn needs_model(&self) -> bool {
+        true
+    }
+
     fn hold(&self) -> Hold {
         Hold::silent()
     }

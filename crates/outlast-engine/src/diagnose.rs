@@ -29,6 +29,9 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::AgentMissing { program } => plain("host/agent-missing", ExitCode::Host)
             .fix(format!("install `{program}`, or name another agent with --agent"))
             .fix("outlast doctor"),
+        Error::ModelMissing { agent, .. } => {
+            plain("plan/no-model", ExitCode::Plan).fix(format!("add model = \"…\" to [agent.{agent}]"))
+        }
         Error::NoAccount { .. } => plain("config/no-account", ExitCode::Plan)
             .because("only your own config.toml may name an account")
             .fix("add [account.NAME] with provider and key_env (or login) to it; `outlast doctor` says where it is"),

@@ -47,6 +47,14 @@ pub enum Error {
         /// What was looked for.
         program: String,
     },
+    /// An agent is to use no model in particular, and chooses none by itself.
+    #[error("agent `{agent}` needs a model: {kind} chooses none by itself")]
+    ModelMissing {
+        /// Which agent.
+        agent: outlast_core::AgentName,
+        /// Its kind.
+        kind: &'static str,
+    },
     /// Nobody pays for an agent.
     #[error("agent `{agent}` has no account to use")]
     NoAccount {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use outlast_agent::Kind;
+use outlast_agent::{Kind, adapter};
 use outlast_core::admit::Command;
 use outlast_core::plan::{Concurrency, Land, Plan, Task};
 use outlast_core::record::{RunSpec, TaskSpec};
@@ -63,11 +63,14 @@ pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
     Ok(Start { run, base, target })
 }
 
-/// Refuses a plan whose agents are not on this host: no token is spent to find out.
+/// Refuses a plan whose agents are not on this host, or have no model: no attempt is spent to find out.
 fn check_agents(context: &Context, plan: &Plan) -> Result<(), Error> {
     for task in &plan.tasks {
         let Some(agent) = plan.agent(task) else { continue };
         let kind = Kind::from_name(&agent.kind).ok_or_else(|| Error::AgentMissing { program: agent.kind.clone() })?;
+        if adapter(kind).needs_model() && plan.model(task).is_none() {
+            return Err(Error::ModelMissing { agent: task.agent.clone(), kind: kind.name() });
+        }
         let program = match kind.program() {
             Some(program) => program.to_owned(),
             None => agent.command.first().cloned().unwrap_or_default(),

@@ -31,6 +31,19 @@ fn an_agent_that_nobody_pays_for_is_told_before_anything_starts() {
 }
 
 #[test]
+fn an_agent_that_chooses_no_model_by_itself_is_refused_without_one() {
+    let mut bench = Bench::new();
+    bench.program("opencode", "#!/bin/sh\nexit 0\n");
+    bench.plan(&PLAN.replace("claude-code", "opencode"));
+    bench.env.set("KEY", "k");
+    bench.env.write_config("[account.x]\nprovider = \"openai\"\nkey_env = \"KEY\"\n").unwrap();
+    let before = bench.tree();
+    let error = bench.run(&["run", "--yes", "--json"]).fails(3, "plan/no-model");
+    assert_eq!(error["error"]["fix"][0], "add model = \"…\" to [agent.a]");
+    before.assert_same(&bench.tree(), "the repository is unchanged");
+}
+
+#[test]
 fn a_second_engine_is_refused_with_the_first_ones_pid() {
     let bench = Bench::new();
     bench.plan(&PLAN.replace("claude-code\"", "command\"\ncommand = [\"cp\", \"{goal_file}\", \"made.txt\"]"));
