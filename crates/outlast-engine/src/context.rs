@@ -1,17 +1,19 @@
 //! What every operation works with: the repositories, the spawner, the plans, the loop.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outlast_agent::KeyShape;
+use outlast_agent::{KeyShape, Kind, adapter};
 use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
 use outlast_core::plan::{AgentSpec, Plan};
 use outlast_core::task::Failure;
 use outlast_core::{AccountId, AttemptId, Oid, RunId, TaskId, Timestamp};
-use outlast_process::Spawner;
+use outlast_process::{ShimFile, Spawner, files};
 use tokio::sync::{OwnedMutexGuard, broadcast};
 
+use crate::admission::{AccountInfo, spoken};
 use crate::error::Error;
 use crate::home::{RepoHome, read_if_there};
 use crate::keys::RunSecret;
@@ -28,8 +30,8 @@ pub(crate) struct Context {
     pub(crate) toolchain: Toolchain,
     /// Every account, in the user's order of preference.
     pub(crate) accounts: Vec<AccountId>,
-    /// Accounts whose credential is a login, and not a key.
-    pub(crate) logins: Vec<AccountId>,
+    /// What is known of them, in the same order.
+    infos: Vec<AccountInfo>,
     /// The integration worktree has one user at a time.
     pub(crate) integration: tokio::sync::Mutex<()>,
     /// Trees that verify has passed on since this engine started: what was shown need not be shown twice.
@@ -74,8 +76,7 @@ impl Context {
         home: RepoHome,
         git: Arc<Repositories>,
         spawner: Spawner,
-        accounts: Vec<AccountId>,
-        logins: Vec<AccountId>,
+        infos: Vec<AccountInfo>,
     ) -> Self {
         Self {
             engine,
@@ -83,8 +84,8 @@ impl Context {
             git,
             spawner,
             toolchain: Toolchain::of_this_process(),
-            accounts,
-            logins,
+            accounts: infos.iter().map(|info| info.id.clone()).collect(),
+            infos,
             integration: tokio::sync::Mutex::new(()),
             verified: Mutex::default(),
             set_up: Mutex::default(),
@@ -152,6 +153,16 @@ impl Context {
         }
     }
 
+    /// Who runs in the folder of a launch, once nothing can start there any more that an engine before this one asked for.
+    pub(crate) async fn launched(&self, dir: &Path) -> Result<Option<ShimFile>, Error> {
+        let dir = dir.to_owned();
+        self.blocking(move || {
+            files::settle_launches(&dir)?;
+            Ok(files::load_shim(&dir)?)
+        })
+        .await
+    }
+
     /// Checks that the disk that holds the state has room.
     pub(crate) fn room(&self) -> Result<(), Error> {
         crate::room::check(self.home.root())
@@ -162,10 +173,13 @@ impl Context {
         RunSecret::load_or_create(&self.home.run_secret(run))
     }
 
-    /// In which shape an agent is handed its key: as that of the account that pays first.
-    pub(crate) fn key_shape(&self, agent: &AgentSpec) -> KeyShape {
-        match agent.accounts.first() {
-            Some(account) if self.logins.contains(account) => KeyShape::Login,
+    /// In which shape an agent is handed its key: as that of the account that pays first, of those that answer it.
+    pub(crate) fn key_shape(&self, agent: &AgentSpec, kind: Kind) -> KeyShape {
+        let named = if agent.accounts.is_empty() { &self.accounts } else { &agent.accounts };
+        let dialects = adapter(kind).capabilities().dialects;
+        let mut known = named.iter().filter_map(|account| self.infos.iter().find(|info| info.id == *account));
+        match known.find(|info| dialects.iter().any(|&dialect| info.dialects.contains(&spoken(dialect)))) {
+            Some(info) if info.login => KeyShape::Login,
             _ => KeyShape::ApiKey,
         }
     }

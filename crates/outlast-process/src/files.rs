@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat};
+use nix::fcntl::{Flock, FlockArg, OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use serde::Serialize;
@@ -23,6 +23,8 @@ use crate::spec::{LaunchSpec, PORT_PLACEHOLDER, TemplateFile};
 
 const PRIVATE: u32 = 0o600;
 
+/// Locked by a shim from its first look at the folder until it has said there who it is.
+const LOCK: &str = "launch.lock";
 /// The launch spec, written by the engine.
 pub const LAUNCH: &str = "launch.json";
 /// Who the shim is, written before the program starts.
@@ -35,6 +37,31 @@ pub const STDOUT: &str = "stdout";
 pub const STDERR: &str = "stderr";
 /// What the shim itself had to say; absent in a good run.
 pub const SHIM_LOG: &str = "shim.err";
+
+/// Waits out a launch that an engine, killed since, has asked for: afterwards its shim is on file, or never will be.
+///
+/// Whoever asks for a launch in the folder itself waits for the answer instead. Blocks for about as long as a fork takes.
+///
+/// # Errors
+/// [`Error::File`] or [`Error::System`].
+pub fn settle_launches(attempt_dir: &Path) -> Result<()> {
+    if attempt_dir.is_dir() { lock_launches(attempt_dir).map(drop) } else { Ok(()) }
+}
+
+/// Holds off everyone else who looks at launches in this folder, until it is dropped; also in children of this process.
+pub(crate) fn lock_launches(attempt_dir: &Path) -> Result<Flock<File>> {
+    let path = attempt_dir.join(LOCK);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW);
+    let mut file = options.open(&path).map_err(Error::file("open", &path))?;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusive) {
+            Ok(lock) => return Ok(lock),
+            Err((unlocked, Errno::EINTR)) => file = unlocked,
+            Err((_, errno)) => return Err(Error::system("lock the launches of a folder")(errno)),
+        }
+    }
+}
 
 /// Reads who runs in `attempt_dir`; `None` when no shim got that far.
 ///

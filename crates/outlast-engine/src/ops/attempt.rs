@@ -8,7 +8,7 @@ use outlast_agent::{Adapter, Event as Said, Exit, ExitStatus, Verdict};
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{Outcome, Rung, ShimRef};
 use outlast_core::{AttemptId, Class, Epoch, Oid, plan};
-use outlast_process::{ExitReason, ExitRecord, ShimClient, ShimId, files};
+use outlast_process::{ExitReason, ExitRecord, ShimClient, ShimId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -79,7 +79,7 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let plan = context.plan(&attempt.id.run).await?;
     let task = plan.task(&attempt.id.task).ok_or_else(|| Fault::new(Class::Unknown, "the task is not in the plan"))?;
     let dir = context.home.attempt(&attempt.id);
-    let known = files::load_shim(&dir).map_err(Error::from)?;
+    let known = context.launched(&dir).await?;
     let (shim, adapter) = match known {
         Some(file) => (file.shim, launch::adapter_of(&plan, task)?.1),
         // The record says that it was launched and its folder says nothing: it went with the host's last boot.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{EndReason, ShimRef};
 use outlast_core::{AttemptId, Epoch};
-use outlast_process::{ShimId, files, kill_survivors, survivors};
+use outlast_process::{ShimId, kill_survivors, survivors};
 
 use crate::context::Context;
 use crate::error::Error;
@@ -30,7 +30,7 @@ pub(crate) async fn perform(
     crate::fault::point("before_end");
     let news = |news| Command::Attempt { run: id.run.clone(), task: id.task.clone(), number: id.number, epoch, news };
     let dir = context.home.attempt(&id);
-    let known = files::load_shim(&dir)?.map(|file| file.shim).or_else(|| shim.map(shim_id));
+    let known = context.launched(&dir).await?.map(|file| file.shim).or_else(|| shim.map(shim_id));
     if let Some(shim) = known.filter(ShimId::is_alive) {
         kill_shim(&shim, &context.home.control_socket(&id, "agent"), &why(reason)).await?;
     }
@@ -56,7 +56,7 @@ pub(crate) async fn perform(
 /// # Errors
 /// Where it cannot be ended.
 pub(crate) async fn kill_all(context: &Context, dir: &Path, control_socket: &Path, marker: &str) -> Result<(), Error> {
-    let Some(file) = files::load_shim(dir)? else { return Ok(()) };
+    let Some(file) = context.launched(dir).await? else { return Ok(()) };
     if !file.shim.is_alive() {
         return Ok(());
     }

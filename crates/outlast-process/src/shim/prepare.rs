@@ -1,11 +1,12 @@
 //! The shim's first steps, up to the running program: everything that can fail before the spawner's caller is answered.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{Flock, OFlag, open};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -35,8 +36,13 @@ pub(crate) fn run(launch: &Path, host: Containment, answer: Answer) -> i32 {
     let attempt_dir = launch.parent().unwrap_or(launch).to_owned();
     std::panic::set_hook(Box::new(move |panic| files::log(&attempt_dir, panic)));
     let started = detach(&answer).and_then(|signals| {
+        let folder = launch.parent().unwrap_or(launch);
+        let lock = files::lock_launches(folder)?;
+        if !answer.is_awaited() {
+            return Err(Error::Prepare { message: "whoever asked for it is gone".to_owned() });
+        }
         let spec = files::load_launch(launch)?;
-        start(&spec, host, signals)
+        start(&spec, host, signals, lock)
     });
     match started {
         Ok(supervisor) => {
@@ -69,7 +75,8 @@ fn detach(answer: &Answer) -> Result<SignalFd> {
     SignalFd::with_flags(&watched, flags).map_err(Error::system("watch signals"))
 }
 
-fn start(spec: &LaunchSpec, host: Containment, signals: SignalFd) -> Result<Supervisor> {
+/// Keeps `lock` until it is on file who runs here.
+fn start(spec: &LaunchSpec, host: Containment, signals: SignalFd, lock: Flock<File>) -> Result<Supervisor> {
     let choice = spec.containment;
     let containment = Containment { pid_ns: host.pid_ns && choice == ContainmentChoice::Auto, ..host };
     let listener =
@@ -97,6 +104,7 @@ fn start(spec: &LaunchSpec, host: Containment, signals: SignalFd) -> Result<Supe
         started_at,
     };
     files::write_whole(&spec.attempt_dir.join(files::SHIM), &shim)?;
+    drop(lock);
 
     let pipes = Pipes { stdout: stdout_end, stderr: stderr_end };
     let (status, children_end) = status_channel()?;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -27,6 +28,13 @@ impl Answer {
     /// The pipe, for a shim that closes everything else.
     pub(crate) fn pipe(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+
+    /// Whether whoever asked still waits. An engine that was killed does not, and the next one must not find a program
+    /// that nobody knows of.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let mut watched = [PollFd::new(self.0.as_fd(), PollFlags::empty())];
+        !poll(&mut watched, PollTimeout::ZERO).is_ok_and(|gone| gone > 0)
     }
 
     /// The program was forked.
@@ -56,5 +64,21 @@ pub(super) fn understand(text: &[u8]) -> Result<ShimId> {
         Err(_) => {
             Err(Error::Prepare { message: "it ended without a word; see shim.err in the attempt folder".to_owned() })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::unistd::pipe;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_awaited_only_while_somebody_could_read_it() {
+        let (ours, theirs) = pipe().unwrap();
+        let answer = Answer::new(theirs);
+        assert!(answer.is_awaited());
+        drop(ours);
+        assert!(!answer.is_awaited());
     }
 }
