@@ -39,9 +39,12 @@ pub(crate) struct Context {
     /// The run and tree that `setup` was last run for in the integration worktree.
     set_up: Mutex<Option<(RunId, Oid)>>,
     plans: Mutex<BTreeMap<RunId, Arc<Plan>>>,
-    locks: Mutex<BTreeMap<(RunId, TaskId), Arc<tokio::sync::Mutex<()>>>>,
+    locks: Mutex<TaskLocks>,
     trouble: broadcast::Sender<Trouble>,
 }
+
+/// One lock a task: who holds it works on that task alone.
+type TaskLocks = BTreeMap<(RunId, TaskId), Arc<tokio::sync::Mutex<()>>>;
 
 /// What is on record about a task.
 #[derive(Debug, Clone)]

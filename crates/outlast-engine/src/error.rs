@@ -92,8 +92,7 @@ impl Error {
     pub fn is_no_space(&self) -> bool {
         match self {
             Self::File { source, .. } => source.kind() == io::ErrorKind::StorageFull,
-            Self::NoRoom { .. } => true,
-            Self::Journal(outlast_journal::Error::NoSpace { .. }) => true,
+            Self::NoRoom { .. } | Self::Journal(outlast_journal::Error::NoSpace { .. }) => true,
             _ => false,
         }
     }

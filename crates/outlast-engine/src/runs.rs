@@ -38,7 +38,7 @@ fn rests(run: &Run) -> bool {
 /// # Errors
 /// As [`until_settled`].
 pub async fn until_tasks_settled(engine: &LoopHandle, run: &RunId, tasks: &[String]) -> Result<(), Error> {
-    let ids: Vec<TaskId> = tasks.iter().map(|task| TaskId::new(task)).collect();
+    let ids: Vec<TaskId> = tasks.iter().map(TaskId::new).collect();
     until(engine, run, move |run| ids.iter().filter_map(|id| run.task(id)).all(is_at_rest)).await
 }
 

@@ -78,7 +78,8 @@ fn check_agents(context: &Context, plan: &Plan) -> Result<(), Error> {
         let is_path = program.contains('/');
         let there = if is_path { Path::new(&program).exists() } else { context.toolchain.find(&program).is_some() };
         // A path without a root lies in the workspace, which does not exist yet.
-        if !there && !(is_path && !program.starts_with('/')) {
+        let in_workspace = is_path && !program.starts_with('/');
+        if !there && !in_workspace {
             return Err(Error::AgentMissing { program });
         }
     }

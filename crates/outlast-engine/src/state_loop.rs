@@ -170,13 +170,18 @@ where
     }
 }
 
+/// Where the answer to an input goes.
+type Reply = oneshot::Sender<Result<Answer, Error>>;
+/// Says whether the loop may end, by what is true.
+type Leave = Box<dyn FnOnce(&Core) -> bool + Send>;
+
 /// A batch by what is done with it.
 #[derive(Default)]
 struct Sorted {
     inputs: Vec<Input>,
     /// Who waits for the input of the same place.
-    replies: Vec<Option<oneshot::Sender<Result<Answer, Error>>>>,
-    leaves: Vec<Box<dyn FnOnce(&Core) -> bool + Send>>,
+    replies: Vec<Option<Reply>>,
+    leaves: Vec<Leave>,
     stop: bool,
 }
 
@@ -191,8 +196,8 @@ fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core, leaving: bool) -> Sor
             }
             Message::Ask(ask) => asks.push(ask),
             Message::Settled(exchange_id, command) => {
-                asks.settled(&exchange_id);
-                if let Some(command) = command {
+                let counts = asks.settled(&exchange_id);
+                if let Some(command) = command.filter(|_| counts) {
                     sorted.inputs.push(Input::from(command));
                     sorted.replies.push(None);
                 }
