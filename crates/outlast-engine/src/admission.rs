@@ -27,6 +27,18 @@ pub(crate) struct AccountInfo {
     pub(crate) id: AccountId,
     /// The wire formats that its provider answers.
     pub(crate) dialects: Vec<Dialect>,
+    /// Whether its credential is a subscription's login, and not a key.
+    pub(crate) login: bool,
+}
+
+/// A wire format as the gateway names it.
+pub(crate) const fn spoken(dialect: outlast_agent::Dialect) -> Dialect {
+    match dialect {
+        outlast_agent::Dialect::Messages => Dialect::Anthropic,
+        outlast_agent::Dialect::Responses => Dialect::Responses,
+        outlast_agent::Dialect::Chat => Dialect::Chat,
+        outlast_agent::Dialect::Gemini => Dialect::Gemini,
+    }
 }
 
 /// A request that wants to be forwarded, and where the answer goes.
@@ -44,10 +56,18 @@ pub(crate) struct Asks {
     /// The key of clients that are no attempt: of `outlast gateway` alone.
     client_key: Option<String>,
     waiting: Vec<PendingAsk>,
-    /// The turns that are granted and not on record yet, by exchange: an agent that has read its answer may ask again
-    /// before the end of that answer is known here.
-    open: BTreeMap<String, (AttemptId, u32)>,
+    /// What is granted and not settled yet, by exchange: an agent that has read its answer may ask again before the end
+    /// of that answer is known here.
+    open: BTreeMap<String, Open>,
     exchanges: u64,
+}
+
+/// A request that is on its way.
+struct Open {
+    attempt: Option<AttemptId>,
+    turn: u32,
+    /// Whether a model is asked for anything; a list of models or a count of tokens costs nothing.
+    generates: bool,
 }
 
 /// Who asks.
@@ -76,9 +96,9 @@ impl Asks {
         self.waiting.push(ask);
     }
 
-    /// Takes note that an exchange is over; what it consumed goes on record in the same turn of the loop.
-    pub(crate) fn settled(&mut self, exchange_id: &str) {
-        self.open.remove(exchange_id);
+    /// Takes note that an exchange is over; whether it is one whose tokens go on record, in the same turn of the loop.
+    pub(crate) fn settled(&mut self, exchange_id: &str) -> bool {
+        self.open.remove(exchange_id).is_none_or(|open| open.generates)
     }
 
     /// Answers every request that need not wait.
@@ -88,21 +108,20 @@ impl Asks {
                 continue;
             }
             match self.fate(core, &pending.ask, now) {
-                Fate::Go(grant) => self.grant(grant, pending.reply),
+                Fate::Go(grant) => self.grant(grant, pending),
                 Fate::No(denied) => drop(pending.reply.send(Err(denied))),
                 Fate::Wait { .. } => self.waiting.push(pending),
             }
         }
     }
 
-    fn grant(&mut self, grant: Grant, reply: oneshot::Sender<Result<Grant, Denied>>) {
-        let (exchange, turn) = (grant.exchange_id.clone(), grant.turn);
-        let attempt = grant.attempt.clone().filter(|_| turn > 0);
+    fn grant(&mut self, grant: Grant, pending: PendingAsk) {
+        let generates = !matches!(pending.ask.turn_kind, TurnKind::CountTokens | TurnKind::Models);
+        let open = Open { attempt: grant.attempt.clone(), turn: grant.turn, generates };
+        let exchange = grant.exchange_id.clone();
         // Who has left meanwhile sends nothing, and so settles nothing.
-        if reply.send(Ok(grant)).is_ok()
-            && let Some(attempt) = attempt
-        {
-            self.open.insert(exchange, (attempt, turn));
+        if pending.reply.send(Ok(grant)).is_ok() {
+            self.open.insert(exchange, open);
         }
     }
 
@@ -111,10 +130,10 @@ impl Asks {
         if ask.turn_kind != TurnKind::Main {
             return 0;
         }
-        if let Some((_, turn)) = ask.again_after.as_ref().and_then(|refused| self.open.get(refused)) {
-            return *turn;
+        if let Some(refused) = ask.again_after.as_ref().and_then(|refused| self.open.get(refused)) {
+            return refused.turn;
         }
-        let open = self.open.values().filter(|(of, _)| of == attempt).map(|(_, turn)| *turn);
+        let open = self.open.values().filter(|open| open.attempt.as_ref() == Some(attempt)).map(|open| open.turn);
         open.fold(task.turns, u32::max) + 1
     }
 

@@ -85,11 +85,9 @@ impl Engine {
 
         let (handle, receiver) = LoopHandle::channel();
         let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();
-        let names = infos.iter().map(|info| info.id.clone()).collect();
-        let logins = accounts.iter().filter(|a| a.login).map(|a| a.upstream.account().clone()).collect();
         let (address, client_key) = clients.map_or((None, None), |(address, key)| (Some(address), Some(key)));
         let secrets = home.clone();
-        let asks = Asks::new(infos, client_key, move |run| RunSecret::load_or_create(&secrets.run_secret(run)).ok());
+        let asks = Asks::new(infos.clone(), client_key, move |run| RunSecret::load_or_create(&secrets.run_secret(run)).ok());
 
         let upstreams = accounts.into_iter().map(|account| account.upstream).collect();
         let gateway = bind(&home, upstreams, &handle, ledger, address).await?;
@@ -99,7 +97,7 @@ impl Engine {
         let context = match repository {
             Some(repository) => {
                 let git = Arc::new(Repositories::open(&home, repository)?);
-                Some(Arc::new(Context::new(handle.clone(), home.clone(), git, spawner, names, logins)))
+                Some(Arc::new(Context::new(handle.clone(), home.clone(), git, spawner, infos)))
             }
             None => None,
         };
@@ -192,7 +190,7 @@ fn info(account: &Account) -> AccountInfo {
     const DIALECTS: [Dialect; 4] = [Dialect::Anthropic, Dialect::Responses, Dialect::Chat, Dialect::Gemini];
     let provider = account.upstream.provider();
     let dialects = DIALECTS.into_iter().filter(|&dialect| provider.speaks(dialect)).collect();
-    AccountInfo { id: account.upstream.account().clone(), dialects }
+    AccountInfo { id: account.upstream.account().clone(), dialects, login: account.login }
 }
 
 async fn bind(

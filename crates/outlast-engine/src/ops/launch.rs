@@ -102,7 +102,7 @@ fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
         program: program(context, kind)?,
         gateway_url: format!("http://127.0.0.1:{PORT}"),
         key: Key::new(context.secret(&id.run)?.key(id, ask.epoch)),
-        key_shape: context.key_shape(agent),
+        key_shape: context.key_shape(agent, kind),
         model: ask.plan.model(ask.task).map(str::to_owned),
         prompt: told,
         goal: ask.task.goal.clone(),
