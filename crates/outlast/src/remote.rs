@@ -12,40 +12,30 @@ use crate::failure::Failure;
 
 /// Asks the engine that holds the home's lock.
 pub(crate) async fn act(holder: &Holder, act: &Act) -> Result<Acted, Failure> {
-    let body = serde_json::to_vec(act).map_err(|error| gone(error.to_string()))?;
-    let (status, answer) = request(holder, "POST", "/v1/act", body).await?;
-    if status.is_success() {
-        return serde_json::from_slice(&answer).map_err(|error| gone(error.to_string()));
-    }
-    match serde_json::from_slice::<Diagnostic>(&answer) {
-        Ok(diagnostic) => Err(diagnostic.into()),
-        Err(_) => Err(gone(format!("it answered {status}"))),
-    }
+    let body = serde_json::to_vec(act).map_err(|error| odd(error.to_string()))?;
+    let answer = request(holder, "POST", "/v1/act", body).await?;
+    serde_json::from_slice(&answer).map_err(|error| odd(error.to_string()))
 }
 
 /// Waits until nothing of the run is in flight in that engine.
 pub(crate) async fn until_settled(holder: &Holder, run: &str) -> Result<(), Failure> {
-    let (status, _) = request(holder, "GET", &format!("/v1/runs/{run}/settled"), Vec::new()).await?;
-    if status.is_success() { Ok(()) } else { Err(gone(format!("it answered {status}"))) }
+    request(holder, "GET", &format!("/v1/runs/{run}/settled"), Vec::new()).await.map(drop)
 }
 
-/// Whether an engine that was asked is on its way out.
+/// Whether an engine that was asked is on its way out, or gone.
 pub(crate) fn is_leaving(failure: &Failure) -> bool {
-    matches!(failure.diagnostic().code.as_str(), "engine/stopped" | "engine/unreachable")
+    matches!(failure.diagnostic().code.as_str(), "engine/stopped" | GONE)
 }
 
-async fn request(
-    holder: &Holder,
-    method: &str,
-    path: &str,
-    body: Vec<u8>,
-) -> Result<(hyper::StatusCode, Bytes), Failure> {
+/// The engine's answer, where it is a good one.
+async fn request(holder: &Holder, method: &str, path: &str, body: Vec<u8>) -> Result<Bytes, Failure> {
     let (Some(address), Some(token)) = (&holder.api, &holder.token) else {
-        return Err(gone("it is still starting".to_owned()));
+        let what = "the running engine is still starting";
+        return Err(Diagnostic::error("engine/starting", ExitCode::Host, what).fix("outlast status").into());
     };
-    let stream = TcpStream::connect(address).await.map_err(|error| gone(error.to_string()))?;
+    let stream = TcpStream::connect(address).await.map_err(|error| gone(&error))?;
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| gone(error.to_string()))?;
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| gone(&error))?;
     let driving = tokio::spawn(connection);
     let request = Request::builder()
         .method(method)
@@ -54,16 +44,32 @@ async fn request(
         .header("authorization", format!("Bearer {token}"))
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body)))
-        .map_err(|error| gone(error.to_string()))?;
-    let answer = sender.send_request(request).await.map_err(|error| gone(error.to_string()))?;
+        .map_err(|error| odd(error.to_string()))?;
+    let answer = sender.send_request(request).await.map_err(|error| gone(&error))?;
     let status = answer.status();
-    let bytes = answer.into_body().collect().await.map_err(|error| gone(error.to_string()))?.to_bytes();
+    let bytes = answer.into_body().collect().await.map_err(|error| gone(&error))?.to_bytes();
     driving.abort();
-    Ok((status, bytes))
+    if status.is_success() {
+        return Ok(bytes);
+    }
+    match serde_json::from_slice::<Diagnostic>(&bytes) {
+        Ok(diagnostic) => Err(diagnostic.into()),
+        Err(_) => Err(odd(format!("it answered {status}"))),
+    }
 }
 
-fn gone(why: String) -> Failure {
-    Diagnostic::error("engine/unreachable", ExitCode::Host, "the running engine does not answer")
+/// The code of an engine that was there and is not any more.
+const GONE: &str = "engine/gone";
+
+fn gone(why: &dyn std::error::Error) -> Failure {
+    Diagnostic::error(GONE, ExitCode::Host, "the engine has ended meanwhile")
+        .because(why.to_string())
+        .fix("outlast status")
+        .into()
+}
+
+fn odd(why: String) -> Failure {
+    Diagnostic::error("engine/unreachable", ExitCode::Host, "the running engine is not understood")
         .because(why)
         .fix("outlast status")
         .into()
