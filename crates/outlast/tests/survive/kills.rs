@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use outlast_engine::POINTS;
+use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
 
 use crate::long;
+use crate::running::Running;
 use crate::user::Snapshot;
 use crate::world::{Plan, World};
 
@@ -36,7 +40,7 @@ fn killed_at(point: &str, n: u32, land: Land) {
     let fault = format!("{point}:{n}");
 
     let mut run = world.command(&["run", "--yes"]);
-    let killed = crate::running::Running::of({
+    let killed = Running::of({
         run.env("OUTLAST_FAULT", &fault);
         run
     })
@@ -60,7 +64,7 @@ fn killed_at(point: &str, n: u32, land: Land) {
         if of_landing {
             let mut command = world.command(&["land", "--all"]);
             command.env("OUTLAST_FAULT", &fault);
-            assert!(crate::running::Running::of(command).end().was_killed(), "{fault}");
+            assert!(Running::of(command).end().was_killed(), "{fault}");
         }
         world.run(&["land", "--all"]).ends(0);
     }
@@ -188,35 +192,88 @@ fn killed_at_twenty_random_moments_of_twenty_tasks_everything_lands_once() {
     }
 }
 
-/// A kill between two appends, seen from the agent: it notices nothing.
-#[test]
-fn an_agent_outlives_its_engine_and_is_taken_up_again() {
-    use outlast_testkit::provider::{Fault, Rule, Script, When};
-
-    // The second turn is never answered to the first engine that asks.
+/// Five agents, each in the middle of its second turn, which the first engine that asks never gets an answer to.
+fn five_in_their_second_turn() -> World {
     let hold = Fault::Hold { seconds: None };
-    let rule = Rule { when: When { step: Some(2), ..When::default() }, fault: hold, times: Some(1) };
+    let rule = Rule { when: When { step: Some(2), ..When::default() }, fault: hold, times: Some(5) };
     let world = World::with_script(Script::default().with_fault(rule));
-    let script = "write parts/one.txt \"part one\\n\"\nwrite parts/two.txt \"part two\\n\"\nrun \"cat parts/one.txt\"";
-    world.plan(&Plan::new("land = \"auto\"").task("works", script, "writes = [\"parts/**\"]"));
+    let mut plan = Plan::new("land = \"auto\"\nconcurrency = 5");
+    for id in FIVE {
+        let script = format!(
+            "write parts/{id}.txt \"part {id}\\n\"\nwrite parts/{id}-2.txt \"part {id}-2\\n\"\nrun \"cat parts/{id}.txt\""
+        );
+        plan = plan.task(id, &script, &format!("writes = [\"parts/{id}*\"]"));
+    }
+    world.plan(&plan);
+    world
+}
 
+const FIVE: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn all_in_their_second_turn(world: &World) {
+    world.provider.wait_until(|log| log.iter().filter(|entry| entry.step == Some(2)).count() == FIVE.len());
+}
+
+#[test]
+fn d10_agents_outlive_their_engine_and_are_taken_up_again() {
+    let world = five_in_their_second_turn();
     let run = world.start(&["run", "--yes"]);
-    world.provider.wait_until(|log| log.iter().any(|entry| entry.step == Some(2)));
+    all_in_their_second_turn(&world);
     assert!(run.kill_9().was_killed());
     let before = world.living_shims();
-    assert_eq!(before.len(), 1, "the agent's shim goes on: {before:?}");
-    assert_eq!(world.task("works")["state"], "running", "without an engine too");
+    assert_eq!(before.len(), 5, "every agent's shim goes on: {before:?}");
+    assert_eq!(world.task("a")["state"], "running", "without an engine too");
 
-    let mut resume = world.start(&["resume"]);
-    resume.until(&["works", "the agent has ended"]);
-    resume.end().ends(0);
-    let task = world.task("works");
-    assert_eq!((&task["state"], &task["attempts"]), (&"landed".into(), &1.into()), "{task:#}");
-    let shim = outlast_process::files::load_shim(&before[0].0).unwrap().unwrap();
-    assert_eq!(shim.shim.pid, before[0].1, "the same shim finished");
-    // Only the answer that was in flight at the kill was asked for again.
-    let mut asked: Vec<usize> = world.provider.model_requests().iter().filter_map(|entry| entry.step).collect();
-    asked.sort_unstable();
-    assert_eq!(asked, [1, 2, 2, 3, 4], "each turn once, the one in flight twice");
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    for id in FIVE {
+        assert_eq!(world.task(id)["attempts"], 1, "{id} was not started anew");
+    }
+    for (folder, pid) in before {
+        let shim = outlast_process::files::load_shim(&folder).unwrap().unwrap();
+        assert_eq!(shim.shim.pid, pid, "the same shim finished in {folder:?}");
+    }
+    // Only the answers that were in flight at the kill were asked for again.
+    for step in 1..=4 {
+        let asked = world.provider.model_requests().iter().filter(|entry| entry.step == Some(step)).count();
+        assert_eq!(asked, if step == 2 { 10 } else { 5 }, "turn {step}");
+    }
+    world.nothing_is_left();
+}
+
+#[test]
+fn an_agent_whose_shim_is_killed_is_started_anew_with_its_work() {
+    let world = five_in_their_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    all_in_their_second_turn(&world);
+    for (_, pid) in world.living_shims() {
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    }
+    run.end().ends(0).says("vanished").says("continuing from what is there");
+    world.all_are("landed");
+    for id in FIVE {
+        assert_eq!(world.task(id)["attempts"], 2, "{id}");
+    }
+    world.nothing_is_left();
+}
+
+#[test]
+fn a_hold_outlives_the_engine() {
+    let refuse = Fault::Refuse { reason: RefusalKind::WindowQuota, seconds: Some(5) };
+    let rule = Rule { when: When { step: Some(2), ..When::default() }, fault: refuse, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["is held"]);
+    assert!(run.kill_9().was_killed());
+    let task = world.task("one");
+    assert_eq!(task["state"], "held", "{task:#}");
+    assert!(task["reset_at"].is_string(), "{task:#}");
+
+    world.run(&["resume"]).ends(0);
+    assert_eq!(world.task("one")["attempts"], 1);
+    let bill = world.provider.bill();
+    assert_eq!((bill.total.refused, bill.total.requests), (1, 3), "nobody asked before the reset: {bill:#?}");
+    world.all_are("landed");
     world.nothing_is_left();
 }
