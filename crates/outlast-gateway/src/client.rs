@@ -22,7 +22,7 @@ pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 /// How long a connection may lie unused; providers close theirs after a few minutes.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 /// Most bytes that a connection reads ahead: without a bound each one grows towards half a megabyte, and keeps it.
-pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
+pub(crate) const READ_BYTES_MAX: usize = 32 << 10;
 /// How often a silent connection is asked whether it lives, so that a lost network is noticed in mid-answer.
 const ALIVE_EVERY: Duration = Duration::from_secs(30);
 

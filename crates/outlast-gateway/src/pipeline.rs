@@ -15,7 +15,7 @@ use crate::clock::now;
 use crate::dialect::{Dialect, Operation};
 use crate::gateway::Shared;
 use crate::stage::detached::Detached;
-use crate::stage::forward::{self, Tried};
+use crate::stage::forward::{self, Ready, Tried};
 use crate::stage::inbound::{self, Inbound, Unreadable};
 use crate::stage::{account, settle::Exchange};
 
@@ -107,6 +107,14 @@ async fn try_once(
         Ok(outgoing) => outgoing,
         Err(own) => return Ok(Err(own)),
     };
-    let sent = forward::send(Arc::clone(shared), upstream, exchange, dialect, outgoing);
-    Ok(Ok(Detached::new(&shared.tasks, sent).await))
+    // Up to here a client that leaves ends its request; from here on it is paid for.
+    let credential = tokio::select! {
+        credential = async {
+            shared.backlog.room().await;
+            upstream.credentials.get().await
+        } => credential,
+        () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+    };
+    let ready = Ready { upstream, exchange, dialect, outgoing, credential };
+    Ok(Ok(Detached::new(&shared.tasks, forward::send(Arc::clone(shared), ready)).await))
 }

@@ -2,6 +2,7 @@
 //!
 //! A model or a count that is not known has no price: `None`, never zero.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use genai_prices::{Calculator, PriceRequest, UsageKey};
@@ -12,10 +13,20 @@ use crate::memory;
 use crate::meter::Reading;
 use crate::upstream::Provider;
 
-/// Decodes the price table, so that the first answer need not wait for it.
-pub(crate) fn warm_up() {
-    let _table: &Calculator = Calculator::bundled();
-    memory::give_back();
+static DECODED: AtomicBool = AtomicBool::new(false);
+
+/// Makes sure that pricing `usage` will not block: the first time, the table is decoded on a thread of its own.
+pub(crate) async fn prepare(usage: &Usage) {
+    if DECODED.load(Ordering::Acquire) || billable(usage, None).is_none() {
+        return;
+    }
+    let decoded = tokio::task::spawn_blocking(|| {
+        let _table: &Calculator = Calculator::bundled();
+        memory::give_back();
+        DECODED.store(true, Ordering::Release);
+    });
+    // Cancelled only when the runtime ends; then the table is decoded where it is used, if at all.
+    drop(decoded.await);
 }
 
 /// Prices what `reading` says was used at `at`, for the model asked for or, failing that, the one that answered.

@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Gateway, Shared, Timeouts, listen};
+use crate::Error;
 use crate::admission::Admission;
 use crate::client::{self, Roots};
 use crate::stage::account::Accounts;
 use crate::stage::backlog::Backlog;
 use crate::upstream::Upstream;
-use crate::{Error, price};
 
 /// The longest request body that is taken, unless set: twice what the largest provider takes.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
@@ -139,7 +139,6 @@ impl Builder {
             Some(path) => Some(listen::unix(path).await?),
             None => None,
         };
-        tokio::task::spawn_blocking(price::warm_up);
         let shared = Arc::new(Shared {
             accounts,
             admission,

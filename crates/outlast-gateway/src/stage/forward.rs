@@ -20,7 +20,7 @@ use super::settle::Exchange;
 use crate::admission::{Refusal, RefusalKind};
 use crate::answer::{Answer, OwnError};
 use crate::clock::now;
-use crate::credential::Credential;
+use crate::credential::{Credential, CredentialError};
 use crate::dialect::Dialect;
 use crate::gateway::Shared;
 use crate::meter::{Meter, Reading};
@@ -62,24 +62,28 @@ impl Refused {
     }
 }
 
+/// A request that may go out.
+pub(crate) struct Ready {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) exchange: Exchange,
+    pub(crate) dialect: Dialect,
+    pub(crate) outgoing: Outgoing,
+    /// The account's credential, or why there is none.
+    pub(crate) credential: Result<Arc<Credential>, CredentialError>,
+}
+
 /// Sends the request and waits for the head of the answer.
-pub(crate) async fn send(
-    shared: Arc<Shared>,
-    upstream: Arc<Upstream>,
-    mut exchange: Exchange,
-    dialect: Dialect,
-    outgoing: Outgoing,
-) -> Tried {
-    shared.backlog.room().await;
+pub(crate) async fn send(shared: Arc<Shared>, ready: Ready) -> Tried {
+    let Ready { upstream, mut exchange, dialect, outgoing, credential } = ready;
+    let mut credential = match credential {
+        Ok(credential) => credential,
+        Err(error) => return no_credential(exchange, &upstream, &error.to_string()),
+    };
     if let Err(error) = exchange.begin(&shared.ledger, dialect, &outgoing) {
         tracing::error!(%error, "an exchange cannot be recorded, so it is not sent");
         let message = format!("outlast: the ledger takes no exchange: {error}");
         return Tried::Failed(OwnError::new(StatusCode::SERVICE_UNAVAILABLE, "ledger_unavailable", message));
     }
-    let mut credential = match upstream.credentials.get().await {
-        Ok(credential) => credential,
-        Err(error) => return no_credential(exchange, &upstream, &error.to_string()),
-    };
     let mut answer = call(&shared, &upstream, &outgoing, &credential).await;
     if answer.as_ref().is_ok_and(|a| a.status() == StatusCode::UNAUTHORIZED)
         && let Ok(renewed) = upstream.credentials.renew(&credential).await

@@ -16,13 +16,13 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 use tokio_util::task::TaskTracker;
 
-use super::backlog::Unwritten;
 use super::settle::Exchange;
 use super::turn::Turn;
 use crate::meter::Meter;
+use crate::price;
 
 /// Most bytes gathered into one write.
-const BATCH_BYTES_MAX: usize = 64 << 10;
+const BATCH_BYTES_MAX: usize = 32 << 10;
 
 /// The answer broke off upstream; the client's connection is broken off too, as its own provider's would have been.
 #[derive(Debug, thiserror::Error)]
@@ -65,11 +65,7 @@ impl Relay {
     /// Settles off the path of the last bytes.
     fn conclude(&mut self) {
         if let Some(flow) = self.flow.take() {
-            self.spawn(async move {
-                if let Some(unwritten) = flow.finish(false) {
-                    unwritten.written().await;
-                }
-            });
+            self.spawn(flow.finish(false));
         }
     }
 
@@ -196,12 +192,11 @@ impl Flow {
         // Some clients close as soon as they have read the dialect's own end: those did not leave early.
         let left_early = !self.meter.ended();
         while std::future::poll_fn(|context| self.poll_next(context)).await.is_some() {}
-        if let Some(unwritten) = self.finish(left_early) {
-            unwritten.written().await;
-        }
+        self.finish(left_early).await;
     }
 
-    fn finish(self: Box<Self>, client_left: bool) -> Option<Unwritten> {
+    /// Settles, and waits until the ledger has it.
+    async fn finish(self: Box<Self>, client_left: bool) {
         let Self { exchange, meter, end, .. } = *self;
         let is_stream = meter.is_stream();
         let reading = meter.finish();
@@ -213,7 +208,10 @@ impl Flow {
             (true, true, true) => Outcome::ClientGone,
             (true, true, false) => Outcome::Complete,
         };
-        exchange.finish(outcome, reading)
+        price::prepare(&reading.usage).await;
+        if let Some(unwritten) = exchange.finish(outcome, reading) {
+            unwritten.written().await;
+        }
     }
 }
 

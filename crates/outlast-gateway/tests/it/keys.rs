@@ -106,3 +106,18 @@ async fn a_refused_credential_is_fetched_anew_once() {
     assert_eq!(keys, ["old", "old", "new", "new"]);
     assert_eq!(world.admission.refusals.lock().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn an_account_without_a_credential_is_never_called() {
+    let provider = Provider::start(vec![]).await;
+    let credentials = Credentials::new(Shape::Key, Source::Env("OUTLAST_TEST_NO_SUCH_KEY".to_owned()));
+    let account = Upstream::new(AccountId::from("acc"), Kind::Anthropic, &provider.base_url(), credentials).unwrap();
+    let world = World::around(provider, account, |b| b).await;
+    let answer = world.post("/v1/messages", "{}").await;
+    assert_eq!((answer.status, answer.header("x-outlast-error")), (502, Some("no_credential")));
+    assert!(answer.text().contains("OUTLAST_TEST_NO_SUCH_KEY"));
+    assert!(world.provider.seen().is_empty());
+    let refusal = world.admission.refusals.lock().unwrap().pop().unwrap();
+    assert_eq!((refusal.kind, refusal.status), (outlast_gateway::RefusalKind::Auth, None));
+    assert_eq!(world.settled().await.outcome, outlast_journal::Outcome::Error);
+}

@@ -106,10 +106,12 @@ impl World {
         self.admission.next_settled().await
     }
 
-    /// Stops the gateway, closes the ledger and reads its rows.
+    /// Stops the gateway, closes the ledger and reads its rows, by exchange.
     pub(crate) async fn rows(&mut self) -> Vec<ExchangeRow> {
         let reader = self.closed().await;
-        reader.exchanges(&Selection::default()).unwrap()
+        let mut rows = reader.exchanges(&Selection::default()).unwrap();
+        rows.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+        rows
     }
 
     /// Stops the gateway and closes the ledger; returns a reader of the journal.
