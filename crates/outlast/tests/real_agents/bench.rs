@@ -10,7 +10,7 @@ use std::time::Duration;
 use outlast_journal::JournalReader;
 use outlast_testkit::fixture::{Repo, TestEnv};
 use outlast_testkit::provider::{Background, LogEntry, Provider, Script};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::gate::Gate;
 
@@ -28,15 +28,32 @@ pub(crate) struct Cli {
     pub(crate) model: &'static str,
     /// How the tool that changes files is named in its requests.
     pub(crate) edit_tool: &'static str,
+    /// Whether the model has a price.
+    pub(crate) is_priced: bool,
 }
 
 pub(crate) const CLAUDE: Cli =
-    Cli { program: "claude", kind: "claude-code", model: "claude-opus-4-8[1m]", edit_tool: "Edit" };
-pub(crate) const CODEX: Cli = Cli { program: "codex", kind: "codex", model: "gpt-5.5", edit_tool: "apply_patch" };
+    Cli { program: "claude", kind: "claude-code", model: "claude-opus-4-8[1m]", edit_tool: "Edit", is_priced: true };
+pub(crate) const CODEX: Cli =
+    Cli { program: "codex", kind: "codex", model: "gpt-5.5", edit_tool: "apply_patch", is_priced: true };
 pub(crate) const OPENCODE: Cli =
-    Cli { program: "opencode", kind: "opencode", model: "scripted-model", edit_tool: "edit" };
-pub(crate) const GEMINI: Cli = Cli { program: "gemini", kind: "gemini", model: "gemini-2.5-pro", edit_tool: "replace" };
-pub(crate) const QWEN: Cli = Cli { program: "qwen", kind: "qwen", model: "scripted-model", edit_tool: "edit" };
+    Cli { program: "opencode", kind: "opencode", model: "scripted-model", edit_tool: "edit", is_priced: false };
+pub(crate) const GEMINI: Cli =
+    Cli { program: "gemini", kind: "gemini", model: "gemini-2.5-pro", edit_tool: "replace", is_priced: true };
+pub(crate) const QWEN: Cli =
+    Cli { program: "qwen", kind: "qwen", model: "scripted-model", edit_tool: "edit", is_priced: false };
+
+/// What the account is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Account {
+    /// A key of each provider, all the same one.
+    Key,
+    /// A subscription's login, of this name in a configuration.
+    Login(&'static str),
+}
+
+/// The account id in codex's login.
+pub(crate) const ACCOUNT_ID: &str = "account-of-the-login";
 
 pub(crate) struct Bench {
     pub(crate) env: TestEnv,
@@ -47,8 +64,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// `None`, said aloud, when there are no real agents to test with.
+    /// With a key as account; `None`, said aloud, when there are no real agents to test with.
     pub(crate) fn new(clis: &[Cli], script: Script) -> Option<Self> {
+        Self::with_account(clis, script, Account::Key)
+    }
+
+    /// `None`, said aloud, when there are no real agents to test with.
+    pub(crate) fn with_account(clis: &[Cli], script: Script, account: Account) -> Option<Self> {
         let names: Vec<&str> = clis.iter().map(|cli| cli.program).collect();
         let Some(agents) = std::env::var_os("OUTLAST_REAL_AGENTS").map(PathBuf::from) else {
             eprintln!("SKIPPED: NOT TESTED WITH {}: OUTLAST_REAL_AGENTS IS NOT SET", names.join(", "));
@@ -69,20 +91,29 @@ impl Bench {
         let script = Script { keep_bodies: true, ..script }.with_keys([canary.clone()]);
         let provider = Provider::start_in_background(script).unwrap();
         let bench = Self { env, repo, provider, canary };
-        fs::write(bench.key_file(), format!("{}\n", bench.canary)).unwrap();
-        bench.env.write_config(&bench.config()).unwrap();
+        let key = match account {
+            Account::Login("codex") => {
+                json!({ "tokens": { "access_token": bench.canary, "account_id": ACCOUNT_ID } }).to_string()
+            }
+            _ => format!("{}\n", bench.canary),
+        };
+        fs::write(bench.key_file(), key).unwrap();
+        bench.env.write_config(&bench.config(account)).unwrap();
         Some(bench)
     }
 
-    fn config(&self) -> String {
-        let accounts = ["anthropic", "openai", "gemini"].map(|provider| {
-            let path = if provider == "openai" { "/v1" } else { "" };
-            let (url, file) = (self.provider.url(), self.key_file());
-            format!(
-                "[account.{provider}]\nprovider = \"{provider}\"\nbase_url = \"{url}{path}\"\nkey_file = {file:?}\n"
-            )
-        });
-        accounts.join("\n")
+    fn config(&self, account: Account) -> String {
+        let (url, file) = (self.provider.url(), self.key_file());
+        let section = |name: &str, what: &str, path: &str| {
+            format!("[account.{name}]\n{what} = \"{name}\"\nbase_url = \"{url}{path}\"\nkey_file = {file:?}\n\n")
+        };
+        let path = |name| if matches!(name, "openai" | "codex") { "/v1" } else { "" };
+        match account {
+            Account::Key => {
+                ["anthropic", "openai", "gemini"].map(|name| section(name, "provider", path(name))).concat()
+            }
+            Account::Login(name) => section(name, "login", path(name)),
+        }
     }
 
     /// Where the account's key is.
