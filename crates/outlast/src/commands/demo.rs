@@ -3,6 +3,7 @@
 //! Everything but the model is real: the plan, the gateway, the agents' processes, the sandbox, verify, the landing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -35,6 +36,7 @@ pub(crate) fn perform(mut given: Given, demo: &Demo) -> Result<ExitCode, Failure
     let provider = runtime.block_on(Provider::start_local(script())).map_err(|error| defect(&error.to_string()))?;
     let address = provider.addr;
     fs::write(root.join("key"), "sk-demo\n").map_err(cannot)?;
+    fs::set_permissions(root.join("key"), fs::Permissions::from_mode(0o600)).map_err(cannot)?;
     fs::write(root.join("config.toml"), config(&format!("http://{address}"), &root.join("key"))).map_err(cannot)?;
     say(&format!(
         "a scripted provider at {address}: it refuses request {REFUSED_REQUEST} and asks for {REFUSED_FOR_SECONDS} s of patience"
