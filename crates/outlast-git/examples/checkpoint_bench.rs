@@ -9,6 +9,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use outlast_core::{AttemptId, RunId, TaskId, Timestamp};
 use outlast_git::{CheckpointSpec, FILE_LIMIT_DEFAULT, Git, Spec, Store, UserRepo, Workspace};
 
@@ -39,9 +41,10 @@ fn main() {
     let attempt = AttemptId { run, task, number: 1 };
     let mut parent = None;
     let (mut ours, mut gits) = (Vec::new(), Vec::new());
+    let (mut our_cpu, mut git_cpu) = (Duration::ZERO, Duration::ZERO);
     for round in 0..=rounds {
         touch(workspace.path(), round, files);
-        let begun = Instant::now();
+        let (begun, cpu) = (Instant::now(), cpu_time(UsageWho::RUSAGE_SELF));
         let checkpoint = workspace
             .checkpoint(
                 &store,
@@ -56,18 +59,34 @@ fn main() {
             )
             .unwrap();
         ours.push(begun.elapsed());
-        let begun = Instant::now();
+        our_cpu += cpu_time(UsageWho::RUSAGE_SELF) - cpu;
+        let (begun, cpu) = (Instant::now(), cpu_time(UsageWho::RUSAGE_CHILDREN));
         let tree = by_git(workspace.path(), dir.path());
         gits.push(begun.elapsed());
+        git_cpu += cpu_time(UsageWho::RUSAGE_CHILDREN) - cpu;
         assert_eq!(tree, checkpoint.tree.as_str(), "the two disagree");
         parent = Some(checkpoint.commit);
     }
+    let per_round = |cpu: Duration| ms(cpu) / (rounds + 1) as f64;
+    let ratio = git_cpu.as_secs_f64() / our_cpu.as_secs_f64();
+    println!(
+        "    CPU time: checkpoint {:6.1} ms, git {:6.1} ms, ratio {ratio:.1}",
+        per_round(our_cpu),
+        per_round(git_cpu)
+    );
     // The first round fills both caches. The best round says what the machine can do, the median what it did.
     for (what, of) in [("best", best as fn(&mut [Duration]) -> Duration), ("median", median)] {
         let (ours, gits) = (of(&mut ours[1..]), of(&mut gits[1..]));
         let ratio = gits.as_secs_f64() / ours.as_secs_f64();
         println!("{what:>6} of {rounds}: checkpoint {:6.1} ms, git {:6.1} ms, ratio {ratio:.1}", ms(ours), ms(gits));
     }
+}
+
+/// The processor time used so far, which a busy machine falsifies less than the clock on the wall.
+fn cpu_time(who: UsageWho) -> Duration {
+    let usage = getrusage(who).unwrap();
+    let span = |time: TimeVal| Duration::from_micros(u64::try_from(time.num_microseconds()).unwrap());
+    span(usage.user_time()) + span(usage.system_time())
 }
 
 fn ms(duration: Duration) -> f64 {

@@ -115,8 +115,15 @@ impl Folder {
         Ok(renameat(&self.0, temp.as_str(), &self.0, name.as_bytes())?)
     }
 
-    /// Makes a symlink where nothing stands yet.
+    /// Makes a symlink, in the place of another file or link if need be.
     pub(crate) fn make_link(&self, name: &BStr, target: &OsStr) -> io::Result<()> {
+        if self.link(name).is_ok_and(|there| there == target) {
+            return Ok(());
+        }
+        match unlinkat(&self.0, name.as_bytes(), UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(nix::errno::Errno::ENOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
         Ok(nix::unistd::symlinkat(target, &self.0, name.as_bytes())?)
     }
 

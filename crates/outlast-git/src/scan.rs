@@ -7,6 +7,7 @@
 pub(crate) mod convert;
 pub(crate) mod ignore;
 pub(crate) mod index;
+mod preload;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -69,6 +70,8 @@ struct Walk<'a, 'b> {
     sink: &'b mut Sink<'b>,
     converter: Converter<'a>,
     ignores: Ignores,
+    /// Entries of the index whose files were looked at ahead and are unchanged.
+    unchanged: Vec<bool>,
     seen: Vec<bool>,
     /// Where the index most likely has the next file.
     next: usize,
@@ -85,6 +88,7 @@ pub(crate) fn scan<'a>(task: &'a Task<'a>, sink: &mut Sink<'_>) -> Result<Found>
         sink,
         converter: Converter::new(task.root, task.settings),
         ignores: Ignores::new(&task.settings.excludes),
+        unchanged: preload::unchanged(task.root, task.index),
         seen: vec![false; task.index.len()],
         next: 0,
         read: Vec::new(),
@@ -121,6 +125,9 @@ impl Walk<'_, '_> {
                 self.enter(folder, name, &full, ignored, depth)?;
                 continue;
             }
+            if hint == Hint::Other && self.is_unchanged(&full) {
+                continue;
+            }
             match folder.stat(name) {
                 Ok(stat) if inside::kind(&stat) == SFlag::S_IFDIR => self.enter(folder, name, &full, ignored, depth)?,
                 Ok(stat) => self.leaf(folder, name, full, &stat, ignored)?,
@@ -132,6 +139,17 @@ impl Walk<'_, '_> {
             self.ignores.leave();
         }
         Ok(())
+    }
+
+    /// Tells whether a file that is there was found unchanged ahead of the walk, and counts it as seen.
+    fn is_unchanged(&mut self, path: &BString) -> bool {
+        let Some((at, _)) = self.task.index.get(path.as_bstr(), self.next) else { return false };
+        if !self.unchanged[at] {
+            return false;
+        }
+        self.seen[at] = true;
+        self.next = at + 1;
+        true
     }
 
     fn enter(&mut self, parent: &Folder, name: &BStr, path: &BString, ignored: bool, depth: usize) -> Result<()> {

@@ -266,6 +266,29 @@ fn the_cache_may_be_lost_or_damaged_at_any_time() {
 }
 
 #[test]
+fn a_tree_large_enough_to_be_looked_at_on_several_threads_is_saved_the_same() {
+    let world = World::with(|repo| {
+        for n in 0..2500 {
+            write(repo, &format!("many/{}/{n}", n % 50), format!("{n}"));
+        }
+        git(repo, &["add", "-A"]);
+        git(repo, &["commit", "-qm", "many"]);
+    });
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    write(path, "many/7/7", "changed");
+    std::fs::remove_file(path.join("many/8/8")).unwrap();
+    std::fs::remove_dir_all(path.join("many/9")).unwrap();
+    write(path, "many/9", "a file now");
+    executable(path, "many/10/10", "10");
+    write(path, "many/new", "new");
+    let checkpoint = world.checkpoint(&workspace, "t");
+    assert_eq!(checkpoint.changed.len(), 4 + 1 + 50);
+    git(path, &["add", "-A"]);
+    assert_eq!(checkpoint.tree.as_str(), git(path, &["write-tree"]));
+}
+
+#[test]
 fn folders_and_files_may_take_each_others_place() {
     let world = World::new();
     let workspace = world.workspace("t");

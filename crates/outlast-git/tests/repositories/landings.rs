@@ -271,7 +271,11 @@ fn e01_a_lock_of_someone_elses_is_waited_for() {
 
 #[test]
 fn the_integration_worktree_is_exactly_the_commit_and_keeps_ignored_files() {
-    let world = World::new();
+    let world = World::with(|repo| {
+        write(repo, ".env", "KEY=1\n");
+        std::os::unix::fs::symlink("README.md", repo.join("in.log")).unwrap();
+        write(repo, ".worktreeinclude", ".env\nin.log\n");
+    });
     let end = done(&world, "t");
     let candidate = world.ready("t", &end, &world.base);
     let before = world.snapshot();
@@ -287,7 +291,7 @@ fn the_integration_worktree_is_exactly_the_commit_and_keeps_ignored_files() {
     check(&world.base);
     assert_eq!(read(&path, "README.md"), "hello\n");
     assert_eq!(read(&path, "src/b.rs"), "fn b() {}\n");
-    assert_eq!(read(&path, "target/cache"), "warm");
+    assert_eq!((read(&path, "target/cache"), read(&path, ".env")), ("warm".to_owned(), "KEY=1\n".to_owned()));
     assert!(!path.join("junk").exists() && !path.join("new.rs").exists() && !path.join("nested").exists());
     check(&candidate.commit);
     check(&candidate.commit);
