@@ -176,7 +176,7 @@ fn a_store_serves_one_repository_only() {
 }
 
 #[test]
-fn a_base_with_a_submodule_is_refused_wherever_it_lies() {
+fn e16_a_base_with_a_submodule_is_refused_wherever_it_lies() {
     let world = World::new();
     let id = world.base.as_str();
     git(&world.repo, &["update-index", "--add", "--cacheinfo", &format!("160000,{id},deep/er/sub")]);
