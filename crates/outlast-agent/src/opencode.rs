@@ -19,6 +19,13 @@ pub(crate) struct OpenCode;
 /// The prompt's file below the home.
 const PROMPT: &str = "outlast-prompt.md";
 
+/// What keeps it from asking the npm registry, at every start, for a package that only plugins need: a folder of packages
+/// that is there, and a lock that names it (observed with 1.18.33).
+const INSTALLED: [(&str, &str); 2] = [
+    (".config/opencode/node_modules/.keep", ""),
+    (".config/opencode/package-lock.json", r#"{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}"#),
+];
+
 /// Starts a program with a file as its standard input. Program and arguments are the shell's own arguments, the file
 /// comes through a variable: nothing of them is ever read as shell text.
 const WITH_INPUT: &str = r#"exec "$0" "$@" < "$OUTLAST_PROMPT_FILE""#;
@@ -70,6 +77,7 @@ impl Adapter for OpenCode {
             (PathBuf::from(".config/opencode/opencode.json"), "{}".to_owned()),
             (PathBuf::from(PROMPT), launch::prompt_argument(brief)?),
         ];
+        files.extend(INSTALLED.map(|(path, text)| (PathBuf::from(path), text.to_owned())));
         inherit_into(brief, &mut config, &mut files)?;
         let mut env = launch::base_env(brief)?;
         env.extend(SWITCHES.map(|name| (name.to_owned(), "1".to_owned())));
