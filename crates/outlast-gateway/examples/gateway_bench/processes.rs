@@ -50,15 +50,19 @@ fn nginx(folder: &Path, upstream: SocketAddr) -> Outcome<Target> {
     fs::write(&path, config)?;
     let child = Command::new("nginx").arg("-p").arg(folder).arg("-c").arg(&path).stdin(Stdio::null()).spawn()?;
     let begun = Instant::now();
-    // nginx does not say when it listens.
-    while TcpStream::connect(addr).is_err() {
+    // nginx does not say when it listens and works.
+    let worker = loop {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()))?;
+        if let Some(worker) = children.split_whitespace().next()
+            && TcpStream::connect(addr).is_ok()
+        {
+            break worker.parse()?;
+        }
         if begun.elapsed() > Duration::from_secs(5) {
             return Err("nginx does not listen".into());
         }
         std::thread::sleep(Duration::from_millis(10));
-    }
-    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()))?;
-    let worker = children.split_whitespace().next().ok_or("nginx has no worker")?.parse()?;
+    };
     Ok(Target { name: "nginx", addr, child, worker })
 }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use outlast_journal::Pending;
 use tokio::sync::Semaphore;
 
-/// Most exchanges that may wait for the ledger: half the files a process may open where nobody raised that.
-const UNWRITTEN_MAX: usize = 512;
+/// Most exchanges that may wait for the ledger: a quarter of the files a process may open where nobody
+/// raised that, and as many rows as make one commit of the ledger worth its fsync.
+const UNWRITTEN_MAX: usize = 256;
 
 /// Counts them.
 #[derive(Debug, Clone)]
