@@ -289,7 +289,7 @@ impl Core {
         let found = self.find(&run, &task)?;
         match &found.phase {
             Phase::Landed { .. } | Phase::Landing { .. } => Ok(Vec::new()),
-            Phase::Done(finished) if finished.wanted => Ok(Vec::new()),
+            Phase::Done(finished) if finished.wanted || found.is_on_target() => Ok(Vec::new()),
             Phase::Done(_) => {
                 let behind = found.spec.needs.iter().find(|need| !self.lands_before(&run, need));
                 match behind {

@@ -42,12 +42,21 @@ impl Core {
         }
         let due = run.waiting.iter().take_while(|(until, _)| *until <= now).map(|&(_, index)| index);
         let mut claims = Claims::of(run);
+        let (mut closed, mut taken) = (run.same_accounts.nothing_refused(), run.same_scope.nothing_refused());
         for index in due.chain(run.ready.iter().map(|&(_, index)| index)) {
             if room == 0 {
                 break;
             }
+            if closed.covers(index) || taken.covers(index) {
+                continue;
+            }
             let task = &run.tasks[index as usize];
-            if self.quota_until(task, now).is_some() || claims.add(task).is_err() {
+            if self.quota_until(task, now).is_some() {
+                closed.add(index);
+                continue;
+            }
+            if claims.add(task).is_err() {
+                taken.add(index);
                 continue;
             }
             records.push(start(run, task, now));

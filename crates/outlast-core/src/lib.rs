@@ -4,6 +4,7 @@
 //! [`record`], what should happen leaves as an operation. The same code runs live, in replay and in the simulator.
 
 pub mod admit;
+mod alike;
 pub mod class;
 mod core;
 mod decide;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::alike::Alike;
 use crate::ids::{RunId, TaskId};
 use crate::mutant::{Bug, planted};
 use crate::record::{RunEnd, RunSpec, TaskSpec};
@@ -39,10 +40,14 @@ pub struct Run {
     pub(crate) active: BTreeSet<Index>,
     /// How many tasks hold a slot.
     pub(crate) busy: u32,
-    /// Verified results that are to land, in order.
+    /// Verified results that are to land and whose needs are on the target, in order.
     pub(crate) landable: BTreeSet<(u64, Index)>,
     /// Tasks that were stopped with their work kept.
     pub(crate) parked: BTreeSet<Index>,
+    /// Tasks that wait for the same accounts.
+    pub(crate) same_accounts: Alike,
+    /// Tasks that may change the same files.
+    pub(crate) same_scope: Alike,
 }
 
 /// Whether a run goes on.
@@ -61,7 +66,7 @@ pub enum Mode {
 
 impl Run {
     /// A run without tasks.
-    pub(crate) const fn new(id: RunId, spec: RunSpec, started_at: Timestamp) -> Self {
+    pub(crate) fn new(id: RunId, spec: RunSpec, started_at: Timestamp) -> Self {
         Self {
             id,
             spec,
@@ -77,6 +82,8 @@ impl Run {
             busy: 0,
             landable: BTreeSet::new(),
             parked: BTreeSet::new(),
+            same_accounts: Alike::default(),
+            same_scope: Alike::default(),
         }
     }
 
@@ -112,15 +119,35 @@ impl Run {
         }
         let needs_open = needs.iter().filter(|need| self.task(need).is_none_or(|task| task.result().is_none())).count();
         self.by_id.insert(id.clone(), index);
+        self.same_accounts.add(format!("{} {:?}", spec.needs_quota, spec.accounts));
+        self.same_scope.add(format!("{:?}", spec.writes));
         self.tasks.push(Task::new(id, spec, u32::try_from(needs_open).unwrap_or(u32::MAX)));
         self.enter(index);
     }
 
     /// Moves a task to another phase and keeps every index true.
     pub(crate) fn set_phase(&mut self, index: Index, phase: Phase) {
+        let was_on_target = self.tasks[index as usize].is_on_target();
         self.leave(index);
         self.tasks[index as usize].phase = phase;
         self.enter(index);
+        self.update_landable(index);
+        if was_on_target != self.tasks[index as usize].is_on_target() {
+            for dependant in self.dependants(index) {
+                self.update_landable(dependant);
+            }
+        }
+    }
+
+    /// Keeps the index of what can land true for a task that has changed, or whose needs have.
+    fn update_landable(&mut self, index: Index) {
+        let Phase::Done(finished) = &self.tasks[index as usize].phase else { return };
+        let place = (finished.order, index);
+        if self.can_land(index) {
+            self.landable.insert(place);
+        } else {
+            self.landable.remove(&place);
+        }
     }
 
     fn leave(&mut self, index: Index) {
@@ -153,9 +180,6 @@ impl Run {
             Phase::Waiting { until } => {
                 self.waiting.insert((*until, index));
             }
-            Phase::Done(finished) if finished.wanted => {
-                self.landable.insert((finished.order, index));
-            }
             Phase::Parked => {
                 self.parked.insert(index);
             }
@@ -179,7 +203,7 @@ impl Run {
 
     /// The next result to land, of those that can.
     pub(crate) fn next_to_land(&self) -> Option<Index> {
-        self.landable.iter().map(|&(_, index)| index).find(|&index| self.can_land(index))
+        self.landable.first().map(|&(_, index)| index)
     }
 
     /// Whether a task's result is to land and everything that it needs is on the target.

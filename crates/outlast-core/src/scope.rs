@@ -16,11 +16,15 @@ pub(crate) struct Claims<'a>(Vec<Claim<'a>>);
 impl<'a> Claims<'a> {
     /// What is claimed in a run now.
     pub(crate) fn of(run: &'a Run) -> Self {
-        Self(run.active().filter(|task| task.is_busy()).map(Claim::new).collect())
+        let claims = run.active().filter(|task| task.is_busy() && !task.spec.writes.is_empty());
+        Self(claims.map(Claim::new).collect())
     }
 
     /// Adds a task that is about to be worked on, unless its scope meets another's: then that one is named.
     pub(crate) fn add(&mut self, task: &'a Task) -> Result<(), TaskId> {
+        if task.spec.writes.is_empty() {
+            return Ok(());
+        }
         let claim = Claim::new(task);
         if let Some(other) = self.0.iter().find(|other| other.meets(&claim)) {
             return Err(other.task.id.clone());
@@ -33,13 +37,13 @@ impl<'a> Claims<'a> {
 /// One task's scope.
 struct Claim<'a> {
     task: &'a Task,
-    /// Nothing where the text is no glob.
-    globs: Vec<OnceCell<Option<Glob>>>,
+    /// Read only where the texts alone do not tell; nothing for a text that is no glob.
+    globs: OnceCell<Vec<Option<Glob>>>,
 }
 
 impl<'a> Claim<'a> {
-    fn new(task: &'a Task) -> Self {
-        Self { task, globs: task.spec.writes.iter().map(|_| OnceCell::new()).collect() }
+    const fn new(task: &'a Task) -> Self {
+        Self { task, globs: OnceCell::new() }
     }
 
     fn meets(&self, other: &Self) -> bool {
@@ -60,6 +64,7 @@ impl<'a> Claim<'a> {
     }
 
     fn glob(&self, i: usize) -> Option<&Glob> {
-        self.globs[i].get_or_init(|| Glob::parse(&self.task.spec.writes[i]).ok()).as_ref()
+        let read = || self.task.spec.writes.iter().map(|glob| Glob::parse(glob).ok()).collect();
+        self.globs.get_or_init(read)[i].as_ref()
     }
 }

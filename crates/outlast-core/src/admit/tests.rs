@@ -130,6 +130,8 @@ fn a_result_is_asked_to_land_after_what_it_needs() {
     check(&format!("{plan}\n a want"), land("b"), "b want");
     check(&format!("{plan}\n a refused empty"), land("b"), "b want");
     check(&format!("{plan}\n a refused conflict"), land("a"), "a want");
+    // What is on the target has nothing to land, and what lands behind it must not lose its footing.
+    check(&format!("{plan}\n a refused empty"), land("a"), "");
     check("run\n task a\n a start 1", land("a"), "refused: task `a` is running: cannot land");
 }
 
