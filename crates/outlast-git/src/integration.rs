@@ -1,6 +1,6 @@
 //! The integration worktree: one reused checkout of ours in which exactly what would land is verified.
 //!
-//! Its repository is the store, so no agent and no command in it decides how git runs. Ignored files persist from one
+//! It is filled with the store as repository, so no agent and no command in it decides how git runs. Ignored files persist from one
 //! checkout to the next (build caches); everything else is exactly the commit.
 
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use outlast_core::Oid;
 
 use crate::fill::Fill;
 use crate::lock::Lock;
-use crate::workspace::include;
-use crate::{Result, Store, UserRepo, durable, oid};
+use crate::workspace::skeleton::Skeleton;
+use crate::workspace::{include, remove};
+use crate::{Error, Result, Store, UserRepo, durable, oid};
 
 /// The integration worktree of a store.
 #[derive(Debug, Clone)]
@@ -31,6 +32,7 @@ impl Integration {
 
     /// Makes every file that is not ignored that of `commit`, brings what `.worktreeinclude` names, and tells the root.
     ///
+    /// The commands run there find a small repository of their own, made anew each time, whose HEAD is `commit`.
     /// `trusted` is the run's pinned base: the user's filters run on it alone, when the worktree is first filled.
     ///
     /// # Errors
@@ -50,6 +52,13 @@ impl Integration {
         }
         fill.clean()?;
         include::copy(user, &self.path)?;
+        // What the last verify left there as its repository must not serve the next one.
+        let git_dir = self.path.join(".git");
+        remove::remove_tree(&git_dir)?;
+        let branch = "outlast/integration";
+        Skeleton { path: &self.path, settings: &settings, branch, tips: b"", head: commit }.write(user, store)?;
+        let own_index = git_dir.join("index");
+        std::fs::copy(&index, &own_index).map_err(Error::io("write", own_index))?;
         Ok(self.path.clone())
     }
 }

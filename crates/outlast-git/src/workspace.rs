@@ -6,8 +6,8 @@
 mod create;
 mod filters;
 pub(crate) mod include;
-mod remove;
-mod skeleton;
+pub(crate) mod remove;
+pub(crate) mod skeleton;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

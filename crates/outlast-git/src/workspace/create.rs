@@ -9,6 +9,7 @@ use crate::fill::Fill;
 use crate::lock::Lock;
 use crate::scan::index::Index;
 use crate::source::Source;
+use crate::workspace::skeleton::Skeleton;
 use crate::workspace::{
     Dirt, Meta, Report, Spec, Workspace, admin_folder, filters, include, load_meta, remove, save_meta, skeleton,
 };
@@ -95,13 +96,15 @@ fn make(user: &UserRepo, store: &Store, spec: &Spec, admin: &Path, lock: &Lock) 
         report: Report::default(),
     };
     std::fs::create_dir_all(&spec.path).map_err(Error::io("create", &spec.path))?;
-    skeleton::write(user, store, &meta, start.head)?;
+    let tips = store.tips(&spec.run)?.unwrap_or_default();
+    Skeleton { path: &spec.path, settings: &meta.settings, branch: &meta.branch, tips: &tips, head: start.head }
+        .write(user, store)?;
 
     let tree = reader.tree_of(start.files)?;
     let index = Index::path_for(admin, tree);
     let fill = Fill { store, path: &spec.path, settings: &meta.settings, index: &index, lock };
     fill.populate(oid::parse(&spec.trusted)?, start.files)?;
-    skeleton::share_index(store, &meta, &index, &start)?;
+    skeleton::share_index(store, &spec.path, &index, &start)?;
 
     let copied = include::copy(user, &spec.path)?;
     meta.report.included = copied.copied;

@@ -166,9 +166,13 @@ pub(super) fn replace_if_pinned(workspace: &Workspace, store: &Store, user: &Use
     }
 }
 
-/// Removes a tree, also where its owner took away the permission to; a symlink is removed, never followed.
+/// Removes a tree or file, also where its owner took away the permission to; a symlink is removed, never followed.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
-    let attempt = || match std::fs::remove_dir_all(path) {
+    let remove = || match path.symlink_metadata()?.is_dir() {
+        true => std::fs::remove_dir_all(path),
+        false => std::fs::remove_file(path),
+    };
+    let attempt = || match remove() {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other,
     };

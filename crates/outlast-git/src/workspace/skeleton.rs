@@ -6,49 +6,62 @@ use std::path::Path;
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
 
-use crate::workspace::Meta;
+use crate::settings::Settings;
 use crate::workspace::create::Start;
 use crate::{Error, Result, Store, UserRepo, store};
 
-/// Writes `.git` with the user's branches and tags as of the run's start and the agent's branch at `head`.
-pub(super) fn write(user: &UserRepo, store: &Store, meta: &Meta, head: ObjectId) -> Result<()> {
-    let git_dir = meta.path.join(".git");
-    for folder in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"] {
-        let folder = git_dir.join(folder);
-        std::fs::create_dir_all(&folder).map_err(Error::io("create", folder))?;
+/// A repository to write.
+pub(crate) struct Skeleton<'a> {
+    /// The root of the working tree.
+    pub(crate) path: &'a Path,
+    pub(crate) settings: &'a Settings,
+    /// The branch that HEAD names, such as `outlast/payment-client`.
+    pub(crate) branch: &'a str,
+    /// The branches and tags to show besides, as `packed-refs` has them.
+    pub(crate) tips: &'a [u8],
+    /// The commit of the branch.
+    pub(crate) head: ObjectId,
+}
+
+impl Skeleton<'_> {
+    /// Writes `.git` into the working tree.
+    pub(crate) fn write(&self, user: &UserRepo, store: &Store) -> Result<()> {
+        let git_dir = self.path.join(".git");
+        for folder in ["objects/info", "objects/pack", "refs/heads/outlast", "refs/tags", "info", "hooks"] {
+            let folder = git_dir.join(folder);
+            std::fs::create_dir_all(&folder).map_err(Error::io("create", folder))?;
+        }
+        let put = |name: &str, bytes: &[u8]| {
+            let path = git_dir.join(name);
+            std::fs::write(&path, bytes).map_err(Error::io("write", path))
+        };
+        let lender = user.objects_dir();
+        put("objects/info/alternates", &store::alternates_text(&[&lender, store.objects_dir()]))?;
+        put("config", config(user, self.settings)?.as_bytes())?;
+        put("info/exclude", &self.settings.excludes)?;
+        let attributes = [&self.settings.global_attributes[..], b"\n", &self.settings.info_attributes].concat();
+        put("info/attributes", &attributes)?;
+        let branch = format!("refs/heads/{}", self.branch);
+        put("packed-refs", &packed_refs(self.tips, &branch))?;
+        put("HEAD", format!("ref: {branch}\n").as_bytes())?;
+        put(&branch, format!("{}\n", self.head).as_bytes())
     }
-    let put = |name: &str, bytes: &[u8]| {
-        let path = git_dir.join(name);
-        std::fs::write(&path, bytes).map_err(Error::io("write", path))
-    };
-    let lender = user.objects_dir();
-    put("objects/info/alternates", &store::alternates_text(&[&lender, store.objects_dir()]))?;
-    put("config", config(user, meta)?.as_bytes())?;
-    put("info/exclude", &meta.settings.excludes)?;
-    let attributes = [&meta.settings.global_attributes[..], b"\n", &meta.settings.info_attributes].concat();
-    put("info/attributes", &attributes)?;
-    let branch = format!("refs/heads/{}", meta.branch);
-    put("packed-refs", &packed_refs(&store.tips(&meta.run)?.unwrap_or_default(), &branch))?;
-    put("HEAD", format!("ref: {branch}\n").as_bytes())?;
-    let folder = git_dir.join("refs/heads/outlast");
-    std::fs::create_dir_all(&folder).map_err(Error::io("create", folder))?;
-    put(&branch, format!("{head}\n").as_bytes())
 }
 
 /// Gives the agent's repository an index that knows the files on disk.
-pub(super) fn share_index(store: &Store, meta: &Meta, index: &Path, start: &Start) -> Result<()> {
-    let own = meta.path.join(".git/index");
+pub(super) fn share_index(store: &Store, path: &Path, index: &Path, start: &Start) -> Result<()> {
+    let own = path.join(".git/index");
     std::fs::copy(index, &own).map_err(Error::io("write", &own))?;
     if start.head != start.files {
         // After a restore the agent's index stands at its own HEAD, and its uncommitted work shows as such.
-        let call = store.call().env("GIT_WORK_TREE", &meta.path).env("GIT_INDEX_FILE", &own);
+        let call = store.call().env("GIT_WORK_TREE", path).env("GIT_INDEX_FILE", &own);
         call.args(["read-tree", "--reset"]).arg(start.head.to_string()).ok()?;
     }
     Ok(())
 }
 
 /// The agent's git converts files as the user's does, commits in the user's name, and signs nothing.
-fn config(user: &UserRepo, meta: &Meta) -> Result<String> {
+fn config(user: &UserRepo, settings: &Settings) -> Result<String> {
     let identity = user.user_identity()?;
     let mut text =
         "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
@@ -67,7 +80,7 @@ fn config(user: &UserRepo, meta: &Meta) -> Result<String> {
     set("commit.gpgsign", "false");
     set("tag.gpgsign", "false");
     set("gc.auto", "0");
-    for (key, value) in &meta.settings.conversion {
+    for (key, value) in &settings.conversion {
         set(key, value);
     }
     Ok(text)

@@ -288,10 +288,14 @@ fn the_integration_worktree_is_exactly_the_commit_and_keeps_ignored_files() {
     write(&path, "README.md", "changed by a verify");
     std::fs::remove_file(path.join("src/b.rs")).unwrap();
     crate::fixture::new_repo(&path.join("nested"));
+    assert_eq!(git(&path, &["rev-parse", "HEAD"]), candidate.commit.as_str());
+    crate::fixture::executable(&path, ".git/hooks/post-checkout", "#!/bin/sh\ntouch planted\n");
     check(&world.base);
     assert_eq!(read(&path, "README.md"), "hello\n");
     assert_eq!(read(&path, "src/b.rs"), "fn b() {}\n");
     assert_eq!((read(&path, "target/cache"), read(&path, ".env")), ("warm".to_owned(), "KEY=1\n".to_owned()));
+    assert_eq!(git(&path, &["status", "--porcelain"]), "");
+    assert!(!path.join(".git/hooks/post-checkout").exists());
     assert!(!path.join("junk").exists() && !path.join("new.rs").exists() && !path.join("nested").exists());
     check(&candidate.commit);
     check(&candidate.commit);
