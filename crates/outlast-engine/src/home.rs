@@ -3,9 +3,9 @@
 //! Nothing of it lies inside a user's tree. Paths that prompt caches and sessions depend on (a task's workspace and
 //! home) are functions of run and task alone, and so stay the same for a task's whole life.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -281,7 +281,25 @@ impl RepoHome {
 
 /// Makes a folder, and those above it, that only its owner can look into.
 pub(crate) fn private_dir(path: &Path) -> Result<(), Error> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|source| Error::at(path, source))
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|source| Error::at(path, source))?;
+    reopen(path)
+}
+
+/// Gives the owner of a folder back what an agent that works in it took away: to list it, to enter it, to write in it.
+///
+/// For folders that only we can replace, so that no link is followed. One that is gone is left alone.
+pub(crate) fn reopen(path: &Path) -> Result<(), Error> {
+    const OWNER: u32 = 0o700;
+    let found = match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => found.permissions().mode(),
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(Error::at(path, source)),
+    };
+    if found & OWNER == OWNER {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(found | OWNER)).map_err(|source| Error::at(path, source))
 }
 
 /// Replaces a file as a whole, durably.

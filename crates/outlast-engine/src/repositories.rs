@@ -205,14 +205,26 @@ impl Repositories {
     }
 
     /// Keeps everything of a task under a ref and removes its workspace.
+    ///
+    /// What cannot be kept (a file above the limit, a pipe, a damaged commit) stays where it is, in the workspace, and
+    /// `clean` says why: giving a task up needs no more than that nothing of it is lost.
     pub(crate) fn discard(&self, run: &RunId, task: &TaskId, last: Option<&Oid>) -> Result<(), Error> {
         let workspace = match Workspace::open(&self.store, run, task) {
             Ok(workspace) => workspace,
             Err(outlast_git::Error::NoWorkspace { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        workspace.archive(&self.store, &self.user, last)?;
-        Ok(workspace.remove(&self.store, &self.user, &Removal::Safe { users: &users })?)
+        let archived = workspace.archive(&self.store, &self.user, last);
+        let removed =
+            archived.and_then(|_| workspace.remove(&self.store, &self.user, &Removal::Safe { users: &users }));
+        match removed {
+            Err(
+                outlast_git::Error::Object { .. }
+                | outlast_git::Error::Unpinned { .. }
+                | outlast_git::Error::InUse { .. },
+            ) => Ok(()),
+            other => Ok(other?),
+        }
     }
 
     /// The user's repository.

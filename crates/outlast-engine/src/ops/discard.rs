@@ -8,12 +8,15 @@ use outlast_core::desired::OperationKey;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::home::reopen;
 use crate::ops::attempt::is_there;
 
 pub(crate) async fn perform(context: &Arc<Context>, key: &OperationKey) -> Result<Command, Error> {
     let known = context.task_facts(&key.run, &key.task).await?;
     let mut last = known.checkpoint;
-    if known.attempts > 0 && is_there(&context.home.workspace(&key.run, &key.task)) {
+    let workspace = context.home.workspace(&key.run, &key.task);
+    reopen(&workspace)?;
+    if known.attempts > 0 && is_there(&workspace) {
         let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
         last = context.checkpoint_if_made(&id, "before it was discarded").await?.or(last);
     }

@@ -13,6 +13,7 @@ use outlast_process::{ShimId, kill_survivors, survivors};
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::home::reopen;
 use crate::ops::attempt::is_there;
 use crate::ops::follow::connect;
 use crate::ops::launch::marker;
@@ -41,6 +42,7 @@ pub(crate) async fn perform(
     if !left.is_empty() {
         return Err(Error::Internal(format!("{} processes of attempt {id} do not end", left.len())));
     }
+    reopen(&workspace)?;
     if is_there(&workspace)
         && let Some(commit) = context.checkpoint_if_made(&id, "end of the attempt").await?
     {

@@ -131,9 +131,12 @@ fn brief(context: &Context, ask: &Ask<'_>, kind: Kind) -> Result<Brief, Fault> {
 }
 
 /// Leaves a file in an agent's home. The home is the agent's to write, so no link in it is followed.
+///
+/// What is in the way there was put there by the task's own agent, so it counts as a failed attempt: free attempts
+/// would meet it for ever.
 fn leave(home: &Path, name: &str, text: &str) -> Result<(), Fault> {
     let written = write_inside(home, name.into(), text.as_bytes(), 0o600);
-    written.map_err(|source| Fault::from(Error::at(&home.join(name), source)))
+    written.map_err(|source| Fault::new(Class::Startup, Error::at(&home.join(name), source).to_string()))
 }
 
 fn session(ask: &Ask<'_>) -> Session {

@@ -10,6 +10,7 @@ use outlast_git::read_inside;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::home::reopen;
 use crate::ops::attempt::Attempt;
 use crate::ops::launch::PROGRESS;
 
@@ -35,6 +36,7 @@ pub(crate) async fn of(
         class => format!("The last attempt ended early ({class}): {}.", failure.why),
     });
     let home = context.home.agent_home(&id.run, &id.task, task.agent.as_str());
+    reopen(&home)?;
     // The home is the agent's to write: a link, a pipe or a flood there is no note of its steps.
     let progress = read_inside(&home, PROGRESS.into(), PROGRESS_LEN_MAX).ok().flatten().unwrap_or_default();
     let done = finished_steps(task, &String::from_utf8_lossy(&progress)).into_iter().map(str::to_owned).collect();
