@@ -179,12 +179,24 @@ impl Context {
     /// In which shape an agent is handed its key: as that of the account that pays first, of those that answer it.
     pub(crate) fn key_shape(&self, agent: &AgentSpec, kind: Kind) -> KeyShape {
         let named = if agent.accounts.is_empty() { &self.accounts } else { &agent.accounts };
-        let dialects = adapter(kind).capabilities().dialects;
-        let mut known = named.iter().filter_map(|account| self.infos.iter().find(|info| info.id == *account));
-        match known.find(|info| dialects.iter().any(|&dialect| info.dialects.contains(&spoken(dialect)))) {
+        match named.iter().find_map(|account| self.answering(account, kind)) {
             Some(info) if info.login => KeyShape::Login,
             _ => KeyShape::ApiKey,
         }
+    }
+
+    /// An account, if it answers what agents of a kind send.
+    fn answering(&self, account: &AccountId, kind: Kind) -> Option<&AccountInfo> {
+        let dialects = adapter(kind).capabilities().dialects;
+        let info = self.infos.iter().find(|info| info.id == *account)?;
+        dialects.iter().any(|&dialect| info.dialects.contains(&spoken(dialect))).then_some(info)
+    }
+
+    /// The accounts that an agent may use, in order of preference: those it names, or else all, without those that do not
+    /// answer what it sends.
+    pub(crate) fn accounts_of(&self, agent: &AgentSpec, kind: Kind) -> Vec<AccountId> {
+        let named = if agent.accounts.is_empty() { &self.accounts } else { &agent.accounts };
+        named.iter().filter(|account| self.answering(account, kind).is_some()).cloned().collect()
     }
 
     /// Waits until nobody else works on the task.

@@ -8,7 +8,7 @@ use outlast_agent::{Kind, adapter};
 use outlast_core::admit::Command;
 use outlast_core::plan::{Concurrency, Land, Plan, Task};
 use outlast_core::record::{RunSpec, TaskSpec};
-use outlast_core::{AccountId, Oid, RunId, TaskId};
+use outlast_core::{Oid, RunId, TaskId};
 
 use crate::context::Context;
 use crate::engine::Engine;
@@ -88,9 +88,9 @@ fn check_agents(context: &Context, plan: &Plan) -> Result<(), Error> {
 
 fn task_spec(context: &Context, plan: &Plan, task: &Task) -> Result<TaskSpec, Error> {
     let agent = plan.agent(task).ok_or_else(|| Error::Internal(format!("no agent `{}`", task.agent)))?;
-    let named: Vec<AccountId> = agent.accounts.clone();
-    let accounts = if named.is_empty() { context.accounts.clone() } else { named };
-    let is_command = agent.kind == Kind::Command.name();
+    let kind = Kind::from_name(&agent.kind).ok_or_else(|| Error::AgentMissing { program: agent.kind.clone() })?;
+    let accounts = context.accounts_of(agent, kind);
+    let is_command = kind == Kind::Command;
     if accounts.is_empty() && !is_command {
         return Err(Error::NoAccount { agent: task.agent.clone() });
     }

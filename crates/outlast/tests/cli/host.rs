@@ -22,10 +22,14 @@ fn an_agent_that_is_not_there_is_told_before_anything_starts() {
 
 #[test]
 fn an_agent_that_nobody_pays_for_is_told_before_anything_starts() {
-    let bench = Bench::new();
+    let mut bench = Bench::new();
     bench.plan(PLAN);
     bench.program("claude", "#!/bin/sh\nexit 0\n");
     let before = bench.tree();
+    bench.run(&["run", "--yes", "--json"]).fails(3, "config/no-account");
+    // Nor does an account of another provider help it.
+    bench.env.set("KEY", "k");
+    bench.env.write_config("[account.x]\nprovider = \"openai\"\nkey_env = \"KEY\"\n").unwrap();
     bench.run(&["run", "--yes", "--json"]).fails(3, "config/no-account");
     before.assert_same(&bench.tree(), "the repository is unchanged");
 }
