@@ -12,7 +12,7 @@ const SECONDS: u64 = 20;
 const REFUSED: u64 = 2;
 
 /// What a CLI prints when it has met a failure, retried or not.
-const SIGNS: [&str; 9] = [
+const SIGNS: [&str; 10] = [
     "api_retry",
     "Reconnecting",
     "retrying",
@@ -21,7 +21,8 @@ const SIGNS: [&str; 9] = [
     "API Error",
     "API error",
     "rate limit",
-    "429",
+    "status 429",
+    "\"status\":429",
 ];
 
 fn waits(cli: Cli) {

@@ -181,7 +181,9 @@ fn tokens_are_those_billed(bench: &Bench, status: &Value, cli: Cli) {
         "{ledger:?}"
     );
     assert_eq!(ledger.estimated, 0, "{ledger:?}");
-    let rows = journal.exchanges(&Selection::run(run)).unwrap();
+    let mut rows = journal.exchanges(&Selection::run(run)).unwrap();
+    // They enter the ledger side by side, each when it is whole on disk.
+    rows.sort_by_key(|row| row.started_at);
     let mut turns: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.turn > 0) {
         assert_eq!(row.outcome, Outcome::Complete, "{row:#?}");
