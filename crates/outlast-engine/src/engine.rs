@@ -87,7 +87,8 @@ impl Engine {
         let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();
         let (address, client_key) = clients.map_or((None, None), |(address, key)| (Some(address), Some(key)));
         let secrets = home.clone();
-        let asks = Asks::new(infos.clone(), client_key, move |run| RunSecret::load_or_create(&secrets.run_secret(run)).ok());
+        let asks =
+            Asks::new(infos.clone(), client_key, move |run| RunSecret::load_or_create(&secrets.run_secret(run)).ok());
 
         let upstreams = accounts.into_iter().map(|account| account.upstream).collect();
         let gateway = bind(&home, upstreams, &handle, ledger, address).await?;
@@ -161,7 +162,8 @@ impl Engine {
         self.the_loop.is_finished()
     }
 
-    /// Lets go: living agents go on under their shims, their requests wait for the next engine.
+    /// Lets go: living agents go on under their shims, their requests wait for the next engine, which can begin when
+    /// this process has ended.
     ///
     /// # Errors
     /// What ended the loop, where it did not end by itself.
@@ -172,6 +174,7 @@ impl Engine {
         drop(self.gateway.await);
         self.handle.stop();
         let ended = tokio::task::spawn_blocking(|| self.the_loop.join()).await;
+        self.lock.keep_to_the_end();
         ended
             .map_err(|e| Error::Internal(e.to_string()))?
             .map_err(|_| Error::Internal("the loop panicked".to_owned()))?

@@ -119,12 +119,13 @@ impl Home {
         }
     }
 
-    /// Who holds the lock, as far as that is known; nothing where nobody does.
+    /// Who else holds the lock, as far as that is known; nothing where nobody does.
     pub fn engine(&self) -> Option<Holder> {
         let file = File::open(self.root.join("engine.lock")).ok()?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
             Ok(_) => None,
-            Err(_) => self.holder(),
+            // An engine of this very process is one that has let go.
+            Err(_) => self.holder().filter(|holder| holder.pid != std::process::id()),
         }
     }
 
@@ -147,6 +148,12 @@ impl Home {
 }
 
 impl HomeLock {
+    /// Leaves the release to the end of the process: until then, something of an engine (a connection that was cut
+    /// short, and the journal with it) may still be on its way out.
+    pub(crate) fn keep_to_the_end(self) {
+        std::mem::forget(self.file);
+    }
+
     /// Writes down who holds the lock.
     ///
     /// # Errors

@@ -62,10 +62,16 @@ pub fn state(run: &Run) -> &'static str {
         Mode::Running => "running",
         Mode::Paused => "parked",
         Mode::Stopped => "stopped",
+        Mode::Finished(_) if run.tasks.iter().all(|task| is_good(run, task)) => "done",
         Mode::Finished(RunEnd::Done) => "done",
         Mode::Finished(RunEnd::Degraded) => "degraded",
         Mode::Finished(RunEnd::Failed) => "failed",
     }
+}
+
+/// Whether a task has got where the plan wants it.
+fn is_good(run: &Run, task: &Task) -> bool {
+    task.is_on_target() || matches!(task.phase, Phase::Done(_)) && !run.spec.auto_land
 }
 
 /// Whether everything that is left waits for a provider.
