@@ -3,6 +3,8 @@
 //!
 //! The longest ones run only with `OUTLAST_LONG_TESTS=1`, and say so otherwise.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
 #[path = "survive/disk.rs"]
 mod disk;
 #[path = "survive/forty.rs"]

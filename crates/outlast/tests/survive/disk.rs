@@ -41,7 +41,7 @@ fn on_a_small_disk() {
     let base = world.repo.commit_id("HEAD").unwrap();
 
     let mut run = world.start(&["run", "--yes"]);
-    world.provider.wait_until(|log| log.iter().any(|entry| entry.step == Some(2)));
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
     let ballast = world.env.outlast_home().join("ballast");
     fill(&ballast);
     run.until(&["free some space"]);

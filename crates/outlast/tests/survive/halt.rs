@@ -17,7 +17,7 @@ fn stuck_in_the_second_turn() -> World {
 }
 
 fn in_the_second_turn(world: &World) {
-    world.provider.wait_until(|log| log.iter().any(|entry| entry.step == Some(2)));
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
 }
 
 /// The task was parked with its work, and lands in a second attempt that did not use up a try.
@@ -65,6 +65,27 @@ fn pause_parks_and_resume_goes_on() {
     assert_eq!(world.status()["state"], "parked");
     parked_with_its_work(&world);
     goes_on(&world);
+}
+
+#[test]
+fn a_resume_in_the_moment_an_engine_leaves_is_not_lost() {
+    let hold = Rule { when: When::default(), fault: Fault::Hold { seconds: None }, times: Some(4) };
+    let world = World::with_script(Script::default().with_fault(hold));
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    let mut engines = vec![world.start(&["run", "--yes"])];
+    for asked in 1..=4 {
+        world.provider_saw("the next request", |log| log.len() >= asked);
+        world.run(&["pause"]).ends(0);
+        // The engine that was paused is on its way out at this moment: either it stays, or this is the next one.
+        let mut resumed = world.start(&["resume"]);
+        resumed.until(&["goes on"]);
+        engines.push(resumed);
+    }
+    for engine in engines {
+        assert!(matches!(engine.end().code(), Some(0 | 6)));
+    }
+    world.all_are("landed");
+    world.nothing_is_left();
 }
 
 #[test]

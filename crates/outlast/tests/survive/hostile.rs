@@ -23,7 +23,7 @@ fn planting(canaries: &Path, name: &str) -> String {
     let canary = |what: &str| format!("touch {}/{name}-{what}", canaries.display());
     let mut script = String::from("set -e\nhere=$(pwd)\n");
     for hook in HOOKS {
-        script.push_str(&format!("for dir in .git/hooks .husky; do\nmkdir -p $dir\n"));
+        script.push_str("for dir in .git/hooks .husky; do\nmkdir -p $dir\n");
         script
             .push_str(&format!("printf '#!/bin/sh\\n{}\\n' > $dir/{hook}\nchmod +x $dir/{hook}\ndone\n", canary(hook)));
     }

@@ -211,7 +211,9 @@ fn five_in_their_second_turn() -> World {
 const FIVE: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 fn all_in_their_second_turn(world: &World) {
-    world.provider.wait_until(|log| log.iter().filter(|entry| entry.step == Some(2)).count() == FIVE.len());
+    world.provider_saw("five second turns", |log| {
+        log.iter().filter(|entry| entry.step == Some(2)).count() == FIVE.len()
+    });
 }
 
 #[test]

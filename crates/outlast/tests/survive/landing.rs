@@ -4,6 +4,7 @@ use std::fs;
 
 use outlast_testkit::fixture::Repo;
 
+use crate::running::Running;
 use crate::user::Snapshot;
 use crate::world::{Plan, World, text};
 
@@ -70,6 +71,26 @@ fn a_dirty_checkout_of_the_target_keeps_everything_and_is_told_the_command() {
     world.run(&["land", "--all"]).ends(0);
     world.all_are("landed");
     assert_eq!(world.landed_on("main", &base), ["new", "readme"]);
+    assert_eq!(world.status()["state"], "done", "the run is told by what it is now");
+}
+
+#[test]
+fn killed_while_it_lands_in_a_checkout_everything_lands_once_and_the_checkout_is_clean() {
+    for fault in ["before_move:1", "after_move:1", "after_move:2"] {
+        let world = world("main", "auto");
+        let base = world.repo.commit_id("HEAD").unwrap();
+        let mut run = world.command(&["run", "--yes"]);
+        run.env("OUTLAST_FAULT", fault);
+        assert!(Running::of(run).end().was_killed(), "{fault}");
+        world.run(&["resume"]).ends(0);
+        world.all_are("landed");
+        let mut landed = world.landed_on("main", &base);
+        landed.sort();
+        assert_eq!(landed, ["new", "readme"], "{fault}");
+        assert_eq!(world.repo.text(&["status", "--porcelain"]).unwrap(), "", "{fault}");
+        assert!(world.repo.dir().join("parts/new.txt").is_file(), "{fault}");
+        world.nothing_is_left();
+    }
 }
 
 #[test]

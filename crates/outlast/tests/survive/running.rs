@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine with two cores.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A command that has been started.
 pub(crate) struct Running {

@@ -6,16 +6,18 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
 use outlast_process::files;
 use outlast_testkit::fixture::{Repo, TestEnv};
-use outlast_testkit::provider::{Background, Provider, Script};
+use outlast_testkit::provider::{Background, LogEntry, Provider, Script};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
-use crate::running::{Ran, Running};
+use crate::running::{LIMIT, Ran, Running};
 
 /// The script of a project whose every part must hold its own name: what "the target builds" means here.
 pub(crate) const CHECK: &str = "for part in parts/*.txt; do\n  [ -e \"$part\" ] || continue\n  \
@@ -84,6 +86,27 @@ impl World {
     /// Runs the binary to its end.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Ran {
         self.start(arguments).end()
+    }
+
+    /// Waits until the provider's log meets a condition.
+    ///
+    /// A wait for what never comes ends the whole test program: nothing else wakes it.
+    pub(crate) fn provider_saw(&self, what: &str, met: impl Fn(&[LogEntry]) -> bool) {
+        let (done, waiting) = channel::<()>();
+        let env = &self.env;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if waiting.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+                    eprintln!("the provider never saw: {what}");
+                    for pid in env.processes() {
+                        kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap_or_default();
+                    }
+                    std::process::abort();
+                }
+            });
+            self.provider.wait_until(met);
+            drop(done);
+        });
     }
 
     /// `outlast status --json`.
