@@ -48,11 +48,14 @@ pub(crate) struct PendingAsk {
     reply: oneshot::Sender<Result<Grant, Denied>>,
 }
 
+/// Finds the secret that a run's keys are derived from.
+type Secrets = Box<dyn Fn(&RunId) -> Option<RunSecret> + Send>;
+
 /// Every request that waits, on the loop's thread.
 pub(crate) struct Asks {
     /// In the user's order of preference.
     accounts: Vec<AccountInfo>,
-    secrets: Box<dyn Fn(&RunId) -> Option<RunSecret> + Send>,
+    secrets: Secrets,
     /// The key of clients that are no attempt: of `outlast gateway` alone.
     client_key: Option<String>,
     waiting: Vec<PendingAsk>,
@@ -89,7 +92,14 @@ impl Asks {
         client_key: Option<String>,
         secrets: impl Fn(&RunId) -> Option<RunSecret> + Send + 'static,
     ) -> Self {
-        Self { accounts, secrets: Box::new(secrets), client_key, waiting: Vec::new(), open: BTreeMap::new(), exchanges: 0 }
+        Self {
+            accounts,
+            secrets: Box::new(secrets),
+            client_key,
+            waiting: Vec::new(),
+            open: BTreeMap::new(),
+            exchanges: 0,
+        }
     }
 
     pub(crate) fn push(&mut self, ask: PendingAsk) {

@@ -203,8 +203,8 @@ fn spec(context: &Context, ask: &Ask<'_>, brief: &Brief, launch: Launch) -> Resu
 fn hold_profile(hold: &outlast_agent::Hold) -> HoldProfile {
     HoldProfile {
         headers_wait: hold.headers_wait,
-        preamble: hold.preamble.to_owned(),
-        keep_alive: hold.keep_alive.to_owned(),
+        preamble: hold.preamble.clone(),
+        keep_alive: hold.keep_alive.clone(),
         period: hold.period,
         stream_marks: hold.stream_marks.clone(),
         buffer_whole: hold.buffer_whole,
