@@ -2,6 +2,14 @@
 //!
 //! Drives the same [step](outlast_core::driver::Driver::step) as the engine, over a simulated journal, world and
 //! clock, and judges every step by invariants. A seed is a whole history: the same seed gives the same records.
+//!
+//! What the simulated world promises, real effects must keep, because the core relies on it:
+//! - a launch finds what was launched before, and launches nothing of an attempt that was ended;
+//! - a move of the target finds that the target holds the commit before it finds any reason not to move it, and a
+//!   candidate finds the task's commit on the target before it makes another;
+//! - an operation returns once, and never after it was cancelled; its other news may be lost, late or doubled;
+//! - a landing's refusal comes once, from the operation in flight: it names no commit that could tell it from an
+//!   older one.
 
 mod agenda;
 mod bugbase;

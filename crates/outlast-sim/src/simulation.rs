@@ -2,9 +2,11 @@
 //!
 //! Single-threaded and a function of its seed: no clock, no randomness but the seed's, no order that varies.
 
+mod agents;
 mod check;
 mod crash;
 mod hands;
+mod news;
 mod people;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +17,8 @@ use outlast_core::driver::{Driver, Effects, Input};
 use outlast_core::{Core, Record, Timestamp};
 
 use self::crash::Crash;
-use self::hands::{Hand, HandId, Message};
+use self::hands::{Hand, HandId};
+use self::news::Message;
 use self::people::Act;
 use crate::agenda::Agenda;
 use crate::disk::Disk;
@@ -43,7 +46,7 @@ enum Event {
     Agent(Spot, u32),
     /// News reaches the driver.
     Deliver(Message),
-    /// A person, a provider or the clock acts.
+    /// A person or the clock acts.
     Act(Act),
 }
 

@@ -1,5 +1,6 @@
 //! Seeds of whole histories keep every invariant, and the same seed gives the same history.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -21,7 +22,8 @@ fn reports(seeds: std::ops::Range<u64>, profile: &Profile) -> Vec<(u64, Report)>
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        threads.into_iter().flat_map(join).collect()
     })
 }
 

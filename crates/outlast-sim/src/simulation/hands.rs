@@ -7,7 +7,6 @@ use outlast_core::Oid;
 use outlast_core::admit::{AttemptNews, Command, LandingNews};
 use outlast_core::class::Class;
 use outlast_core::desired::{Operation, OperationKey};
-use outlast_core::driver::Input;
 use outlast_core::record::{LandingCause, Verdict};
 
 use super::{Event, Simulation};
@@ -24,13 +23,13 @@ pub(super) type HandId = u64;
 /// An operation under way.
 #[derive(Debug)]
 pub(super) struct Hand {
-    key: OperationKey,
+    pub(super) key: OperationKey,
     pub(super) operation: Operation,
     pub(super) spot: Spot,
     pub(super) stage: Stage,
     /// Whether anybody listens to it.
     pub(super) is_heard: bool,
-    last_report_at: Instant,
+    pub(super) last_report_at: Instant,
 }
 
 /// How far a hand is.
@@ -42,27 +41,8 @@ pub(super) enum Stage {
     Watching,
 }
 
-/// News on its way to the driver.
-#[derive(Debug)]
-pub(super) struct Message {
-    /// Who sent it, and whether this ends the operation.
-    pub(super) hand: Option<(HandId, bool)>,
-    pub(super) key: OperationKey,
-    pub(super) command: Option<Command>,
-}
-
-impl Message {
-    /// Whether it says that a landing did not happen.
-    pub(super) const fn is_refusal(&self) -> bool {
-        is_refusal(self.command.as_ref())
-    }
-}
-
 /// How long a stage takes, in milliseconds.
 const STAGE: (u64, u64) = (1, 4_000);
-/// How late a late report may be.
-const LATE: (u64, u64) = (1_000, 600_000);
-
 impl Simulation<'_> {
     /// The driver starts an operation.
     pub(super) fn begin(&mut self, key: OperationKey, operation: Operation) -> Result<(), Violation> {
@@ -222,21 +202,6 @@ impl Simulation<'_> {
         }
     }
 
-    /// Tells every hand that watches this attempt.
-    pub(super) fn tell_watchers(&mut self, spot: Spot, number: u32, news: &AttemptNews) {
-        let watchers: Vec<HandId> = self
-            .hands
-            .iter()
-            .filter(|(_, hand)| hand.spot == spot && hand.stage == Stage::Watching)
-            .filter(|(_, hand)| matches!(hand.operation, Operation::Attempt { number: n, .. } if n == number))
-            .map(|(&id, _)| id)
-            .collect();
-        let last = matches!(news, AttemptNews::Exited(_));
-        for id in watchers {
-            self.attempt_news(id, number, news.clone(), last);
-        }
-    }
-
     fn verify(&mut self, id: HandId, spot: Spot, number: u32) -> Result<(), Violation> {
         // A check that nobody waits for any more may be late; its verdict is refused.
         if self.hands.get(&id).is_some_and(|hand| self.in_hand.get(&hand.key) == Some(&id)) {
@@ -288,7 +253,7 @@ impl Simulation<'_> {
         self.report(id, Command::Landing { run, task, news }, true);
     }
 
-    fn attempt_news(&mut self, id: HandId, number: u32, news: AttemptNews, last: bool) {
+    pub(super) fn attempt_news(&mut self, id: HandId, number: u32, news: AttemptNews, last: bool) {
         let Some(hand) = self.hands.get(&id) else {
             return;
         };
@@ -300,59 +265,10 @@ impl Simulation<'_> {
         self.report(id, command, last);
     }
 
-    /// Sends news to the driver, in order; the last of a hand may be lost, and all may come again, late.
-    ///
-    /// A landing's refusal names no commit, so that one of an earlier landing cannot be told from one of this: effects
-    /// promise it once, from the operation that is in flight. Everything else may come as often as it likes.
-    fn report(&mut self, id: HandId, command: Command, last: bool) {
-        let faults = self.faults().clone();
-        let now = self.agenda.now();
-        let Some(hand) = self.hands.get_mut(&id) else {
-            return;
-        };
-        let command = Some(command);
-        let is_refusal = is_refusal(command.as_ref());
-        let in_flight = self.in_hand.get(&hand.key) == Some(&id);
-        let mut at = hand.last_report_at.max(now) + self.rng.between((0, 20));
-        if last && self.rng.chance(faults.outcome_late) {
-            at += self.rng.between(LATE);
-        }
-        hand.last_report_at = at;
-        let (key, is_heard) = (hand.key.clone(), hand.is_heard && (in_flight || !is_refusal));
-        if last {
-            self.hands.remove(&id);
-        }
-        if !is_heard {
-            return;
-        }
-        if !is_refusal && self.rng.chance(faults.outcome_doubled) {
-            let again = Message { hand: None, key: key.clone(), command: command.clone() };
-            let late = self.rng.between(LATE);
-            self.agenda.at(at + late, Event::Deliver(again));
-        }
-        let lost = last && in_flight && self.rng.chance(faults.outcome_lost);
-        let message = Message { hand: Some((id, last)), key, command: command.filter(|_| !lost) };
-        self.agenda.at(at, Event::Deliver(message));
-    }
-
-    /// News arrives, where anybody is there to take it.
-    pub(super) fn deliver(&mut self, message: Message) {
-        if self.driver.is_none() {
-            return;
-        }
-        // Only the hand that the driver counts as in flight can return it.
-        let returns = message.hand.is_some_and(|(id, last)| last && self.in_hand.get(&message.key) == Some(&id));
-        self.tell(Input { command: message.command, returns: returns.then_some(message.key) });
-    }
-
     fn names(&self, spot: Spot) -> (outlast_core::RunId, outlast_core::TaskId) {
         let run = &self.scenario.runs[spot.run];
         (run.id.clone(), run.tasks[spot.task].id.clone())
     }
-}
-
-const fn is_refusal(command: Option<&Command>) -> bool {
-    matches!(command, Some(Command::Landing { news: LandingNews::Refused { .. }, .. }))
 }
 
 /// The commit that a task starts from: the run's base with the results that it needs.

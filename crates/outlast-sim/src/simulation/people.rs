@@ -1,18 +1,17 @@
-//! Whatever acts without being asked: people, agents, providers and the wall clock.
+//! Whatever acts without being asked: people and the wall clock. And what is done when nothing happens any more.
 
-use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::RunId;
+use outlast_core::admit::Command;
 use outlast_core::driver::Driver;
+use outlast_core::run::Mode;
 use outlast_core::task::Phase;
-use outlast_core::usage::Usage;
-use outlast_core::{Oid, RunId};
 
 use super::crash::Crash;
 use super::{Event, Simulation};
 use crate::invariant::Violation;
 use crate::scenario::Spot;
-use crate::world::agent::AgentStep;
 
-/// An act of a person, a provider or the clock.
+/// An act of a person or of the clock.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     /// A person starts a run, if none of its id was started.
@@ -137,7 +136,7 @@ impl Simulation<'_> {
         })
     }
 
-    fn run_id(&self, run: usize) -> RunId {
+    pub(super) fn run_id(&self, run: usize) -> RunId {
         self.scenario.runs[run].id.clone()
     }
 
@@ -162,6 +161,10 @@ impl Simulation<'_> {
             self.crash()?;
             return Ok(true);
         }
+        if let Some(run) = self.resting_run() {
+            self.act(Act::Resume(run));
+            return Ok(true);
+        }
         self.judge_targets()?;
         if self.land_rounds < LAND_ROUNDS {
             self.land_rounds += 1;
@@ -170,6 +173,13 @@ impl Simulation<'_> {
         }
         self.judge_end()?;
         Ok(false)
+    }
+
+    /// A run that is paused or stopped still: whoever resumed it was not heard.
+    fn resting_run(&self) -> Option<usize> {
+        let core = self.driver.as_ref()?.core();
+        let rests = |id: &RunId| core.run(id).is_some_and(|run| matches!(run.mode, Mode::Paused | Mode::Stopped));
+        self.scenario.runs.iter().position(|plan| rests(&plan.id))
     }
 
     fn land_all(&mut self) {
@@ -183,80 +193,6 @@ impl Simulation<'_> {
         }
         for spot in spots {
             self.act(Act::Land(spot));
-        }
-    }
-
-    /// The next step of an agent, and the news of it.
-    pub(super) fn agent_goes_on(&mut self, spot: Spot, number: u32) {
-        let account = self.scenario.task(spot).accounts[0];
-        let account = self.scenario.accounts[account].clone();
-        let (run, task) = (self.run_id(spot.run), self.scenario.task(spot).id.clone());
-        let now = self.now();
-        let Some(tree) = self.world.tree(spot, number) else {
-            return;
-        };
-        if !tree.agent_lives() {
-            return;
-        }
-        let Some((_, step)) = tree.script.pop_front() else {
-            return;
-        };
-        let news = match step {
-            AgentStep::Session => {
-                let session = format!("{run}-{task}");
-                tree.session = Some(session.clone());
-                AttemptNews::SessionSeen(session)
-            }
-            AgentStep::Exchange { main } => {
-                let usage = Usage { input: 1_000, output: 100, exchanges: 1, ..Usage::default() };
-                if self.driver.is_some() {
-                    self.tell_command(Command::Exchanged { run, task, number, account, main, usage });
-                }
-                return self.agent_later(spot, number);
-            }
-            AgentStep::Hold { class, lasts, closes } => {
-                let until = lasts.map(|lasts| now.plus(std::time::Duration::from_millis(lasts)));
-                tree.held = Some((class, until));
-                if let (true, Some(until), true) = (closes, until, self.driver.is_some()) {
-                    self.tell_command(Command::CloseAccount { account, class, until });
-                }
-                AttemptNews::Held { class, until }
-            }
-            AgentStep::Release => {
-                tree.held = None;
-                AttemptNews::Released
-            }
-            AgentStep::Checkpoint => {
-                let left = tree.script.len();
-                let commit = Oid::new(format!("tree-{run}-{task}-{number}-{left}"));
-                tree.checkpoint = Some(commit.clone());
-                AttemptNews::Checkpointed(commit)
-            }
-            AgentStep::Fork => {
-                tree.fork();
-                return self.agent_later(spot, number);
-            }
-            AgentStep::Exit(outcome) => {
-                tree.exit(outcome.clone());
-                AttemptNews::Exited(outcome)
-            }
-            AgentStep::Vanish => {
-                tree.vanish();
-                match tree.outcome() {
-                    Some(outcome) => AttemptNews::Exited(outcome),
-                    None => return,
-                }
-            }
-        };
-        self.tell_watchers(spot, number, &news);
-        self.agent_later(spot, number);
-    }
-
-    /// Sets the time of an agent's next step.
-    pub(super) fn agent_later(&mut self, spot: Spot, number: u32) {
-        let next = self.world.tree(spot, number).and_then(|tree| tree.script.front().map(|(pause, _)| *pause));
-        if let Some(pause) = next {
-            self.agenda.after(pause, Event::Agent(spot, number));
         }
     }
 }

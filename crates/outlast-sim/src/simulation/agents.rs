@@ -1,0 +1,116 @@
+//! Agents at work: they live in the world, whether or not an orchestrator does, and whoever watches them tells.
+
+use std::time::Duration;
+
+use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::desired::Operation;
+use outlast_core::usage::Usage;
+use outlast_core::{Oid, Timestamp};
+
+use super::hands::{HandId, Stage};
+use super::{Event, Simulation};
+use crate::scenario::Spot;
+use crate::world::Tree;
+use crate::world::agent::AgentStep;
+
+impl Simulation<'_> {
+    /// The next step of an agent, and the news of it.
+    pub(super) fn agent_goes_on(&mut self, spot: Spot, number: u32) {
+        let now = self.now();
+        let Some(tree) = self.world.tree(spot, number).filter(|tree| tree.agent_lives()) else {
+            return;
+        };
+        let Some((_, step)) = tree.script.pop_front() else {
+            return;
+        };
+        let news = take_step(tree, &step, spot, number, now);
+        self.gateway_sees(&step, spot, number, now);
+        if let Some(news) = news {
+            self.tell_watchers(spot, number, &news);
+        }
+        self.agent_later(spot, number);
+    }
+
+    /// What the gateway tells of an agent's step: it lives and dies with the orchestrator.
+    fn gateway_sees(&mut self, step: &AgentStep, spot: Spot, number: u32, now: Timestamp) {
+        if self.driver.is_none() {
+            return;
+        }
+        let plan = self.scenario.task(spot);
+        let account = self.scenario.accounts[plan.accounts[0]].clone();
+        match *step {
+            AgentStep::Exchange { main } => {
+                let (run, task) = (self.run_id(spot.run), plan.id.clone());
+                let usage = Usage { input: 1_000, output: 100, exchanges: 1, ..Usage::default() };
+                self.tell_command(Command::Exchanged { run, task, number, account, main, usage });
+            }
+            AgentStep::Hold { class, lasts: Some(lasts), closes: true } => {
+                let until = now.plus(Duration::from_millis(lasts));
+                self.tell_command(Command::CloseAccount { account, class, until });
+            }
+            _ => {}
+        }
+    }
+
+    /// Sets the time of an agent's next step.
+    pub(super) fn agent_later(&mut self, spot: Spot, number: u32) {
+        let next = self.world.tree(spot, number).and_then(|tree| tree.script.front().map(|(pause, _)| *pause));
+        if let Some(pause) = next {
+            self.agenda.after(pause, Event::Agent(spot, number));
+        }
+    }
+
+    /// Tells every hand that watches this attempt.
+    fn tell_watchers(&mut self, spot: Spot, number: u32, news: &AttemptNews) {
+        let watchers: Vec<HandId> = self
+            .hands
+            .iter()
+            .filter(|(_, hand)| hand.spot == spot && hand.stage == Stage::Watching)
+            .filter(|(_, hand)| matches!(hand.operation, Operation::Attempt { number: n, .. } if n == number))
+            .map(|(&id, _)| id)
+            .collect();
+        let last = matches!(news, AttemptNews::Exited(_));
+        for id in watchers {
+            self.attempt_news(id, number, news.clone(), last);
+        }
+    }
+}
+
+/// What a step does to an agent and its files, and what a watcher sees of it.
+fn take_step(tree: &mut Tree, step: &AgentStep, spot: Spot, number: u32, now: Timestamp) -> Option<AttemptNews> {
+    Some(match step {
+        AgentStep::Session => {
+            let session = format!("session-{}-{}", spot.run, spot.task);
+            tree.session = Some(session.clone());
+            AttemptNews::SessionSeen(session)
+        }
+        &AgentStep::Hold { class, lasts, .. } => {
+            let until = lasts.map(|lasts| now.plus(Duration::from_millis(lasts)));
+            tree.held = Some((class, until));
+            AttemptNews::Held { class, until }
+        }
+        AgentStep::Release => {
+            tree.held = None;
+            AttemptNews::Released
+        }
+        AgentStep::Checkpoint => {
+            let left = tree.script.len();
+            let commit = Oid::new(format!("tree-{}-{}-{number}-{left}", spot.run, spot.task));
+            tree.checkpoint = Some(commit.clone());
+            AttemptNews::Checkpointed(commit)
+        }
+        AgentStep::Exit(outcome) => {
+            tree.exit(outcome.clone());
+            AttemptNews::Exited(outcome.clone())
+        }
+        AgentStep::Vanish => {
+            tree.vanish();
+            AttemptNews::Exited(tree.outcome()?)
+        }
+        AgentStep::Fork => {
+            tree.fork();
+            return None;
+        }
+        AgentStep::Exchange { .. } => return None,
+    })
+}
