@@ -3,36 +3,46 @@
 //! Each holds a file open, so a disk that is slower than the agents must slow them down before files run out: a new
 //! request waits until there is room. Answers under way never wait.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outlast_journal::Pending;
-use tokio::sync::Semaphore;
+use tokio::sync::Notify;
 
 /// Most exchanges that may wait for the ledger: a quarter of the files a process may open where nobody
 /// raised that, and as many rows as make one commit of the ledger worth its fsync.
 const UNWRITTEN_MAX: usize = 256;
 
 /// Counts them.
-#[derive(Debug, Clone)]
-pub(crate) struct Backlog(Arc<Semaphore>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Backlog(Arc<Shared>);
 
-impl Default for Backlog {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(UNWRITTEN_MAX)))
-    }
+#[derive(Debug, Default)]
+struct Shared {
+    unwritten: AtomicUsize,
+    /// Told when there is room again.
+    room: Notify,
 }
 
 impl Backlog {
     /// Waits until there is room; takes none.
     pub(crate) async fn room(&self) {
-        // Never closed, so there is nothing else to hear.
-        drop(self.0.acquire().await);
+        loop {
+            let mut told = pin!(self.0.room.notified());
+            // From here on nothing that is told is missed.
+            told.as_mut().enable();
+            if self.0.unwritten.load(Ordering::Acquire) < UNWRITTEN_MAX {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Takes room for an exchange that has ended, even where there is none.
     pub(crate) fn add(&self, exchange_id: String, row: Pending<()>) -> Unwritten {
-        let taken = self.0.forget_permits(1);
-        Unwritten { exchange_id, row: Some(row), backlog: self.clone(), taken }
+        self.0.unwritten.fetch_add(1, Ordering::AcqRel);
+        Unwritten { exchange_id, row: Some(row), backlog: self.clone() }
     }
 }
 
@@ -43,7 +53,6 @@ pub(crate) struct Unwritten {
     exchange_id: String,
     row: Option<Pending<()>>,
     backlog: Backlog,
-    taken: usize,
 }
 
 impl Unwritten {
@@ -58,7 +67,10 @@ impl Unwritten {
 
 impl Drop for Unwritten {
     fn drop(&mut self) {
-        self.backlog.0.add_permits(self.taken);
+        let shared = &self.backlog.0;
+        if shared.unwritten.fetch_sub(1, Ordering::AcqRel) == UNWRITTEN_MAX {
+            shared.room.notify_waiters();
+        }
     }
 }
 

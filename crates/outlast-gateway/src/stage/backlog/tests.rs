@@ -47,9 +47,28 @@ async fn a_new_request_waits_only_while_there_is_no_room() {
         waiting.push(backlog.add(exchange, row));
     }
     assert!(!has_room(&backlog), "there is no room left");
-    for unwritten in waiting {
-        unwritten.written().await;
+    for left in (0..waiting.len()).rev() {
+        waiting.remove(0).written().await;
+        assert_eq!(has_room(&backlog), left < UNWRITTEN_MAX, "{left} are left");
     }
-    backlog.room().await;
-    assert_eq!(backlog.0.available_permits(), UNWRITTEN_MAX, "all room is given back, and no more than that");
+    assert_eq!(backlog.0.unwritten.load(Ordering::Acquire), 0, "all room is given back");
+}
+
+#[tokio::test]
+async fn who_waits_is_told_of_the_room_and_not_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::open(folder.path().join("journal.db")).unwrap();
+    let (ledger, _) = Ledger::open(&journal).unwrap();
+    let backlog = Backlog::default();
+    let add = |number| {
+        let (exchange, row) = finished(&ledger, number);
+        backlog.add(exchange, row)
+    };
+    let mut waiting: Vec<Unwritten> = (0..UNWRITTEN_MAX + 1).map(add).collect();
+    let mut room = Box::pin(backlog.room());
+    assert!((&mut room).now_or_never().is_none());
+    waiting.remove(0).written().await;
+    assert!((&mut room).now_or_never().is_none(), "one more than there is room for is still too many");
+    waiting.remove(0).written().await;
+    assert!(room.now_or_never().is_some());
 }
