@@ -70,7 +70,8 @@ fn asked(plan: &Plan) -> Result<bool, Failure> {
 /// Every command of a plan, each once, in the order in which it would run.
 fn commands(plan: &Plan) -> Vec<String> {
     let mut commands: Vec<String> = plan.run.setup.clone();
-    commands.extend(plan.agents.values().filter(|agent| !agent.command.is_empty()).map(|agent| agent.command.join(" ")));
+    commands
+        .extend(plan.agents.values().filter(|agent| !agent.command.is_empty()).map(|agent| agent.command.join(" ")));
     for task in &plan.tasks {
         commands.extend(task.steps.iter().filter_map(|step| step.command.clone()));
         commands.extend(task.verify.iter().cloned());

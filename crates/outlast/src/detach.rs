@@ -13,7 +13,8 @@ use crate::places::Places;
 
 /// Starts `outlast resume RUN` in the background and returns at once.
 pub(crate) fn resume(places: &Places, run: &RunId) -> Result<ExitCode, Failure> {
-    let cannot = |error: std::io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
+    let cannot =
+        |error: std::io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
     let log = places.home.root().join(format!("{run}.log"));
     let output = OpenOptions::new().create(true).append(true).open(&log).map_err(cannot)?;
     let errors = output.try_clone().map_err(cannot)?;

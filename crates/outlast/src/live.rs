@@ -1,6 +1,6 @@
 //! Progress as lines: each says what has just become true, and reads the same on a terminal and in a file.
 
-use outlast_core::record::{EndReason, Outcome, Rung, RunEnd, Verdict};
+use outlast_core::record::{EndReason, Outcome, RunEnd, Rung, Verdict};
 use outlast_core::{Fact, Record, Stream};
 
 use crate::text::screen::short;
@@ -35,7 +35,9 @@ fn clock(at: outlast_core::Timestamp) -> String {
 /// What a person is told.
 fn said(fact: &Fact) -> Option<String> {
     Some(match fact {
-        Fact::RunStarted(spec) => format!("the run starts from {} and lands on {}", short(spec.base.as_str()), spec.target),
+        Fact::RunStarted(spec) => {
+            format!("the run starts from {} and lands on {}", short(spec.base.as_str()), spec.target)
+        }
         Fact::RunPaused => styled(YELLOW, "the run is paused"),
         Fact::RunStopped => styled(YELLOW, "the run is stopped"),
         Fact::RunResumed => "the run goes on".to_owned(),
@@ -57,13 +59,17 @@ fn said(fact: &Fact) -> Option<String> {
             styled(YELLOW, format!("is held: {class}, until {until}"))
         }
         Fact::Released { .. } => "goes on".to_owned(),
-        Fact::AttemptExited { outcome: Outcome::Failed { class, why }, .. } => styled(RED, format!("{class}: {}", shown(why))),
+        Fact::AttemptExited { outcome: Outcome::Failed { class, why }, .. }
+        | Fact::Verified { verdict: Verdict::Failed { class, why }, .. } => {
+            styled(RED, format!("{class}: {}", shown(why)))
+        }
         Fact::AttemptEnding { reason: EndReason::Parked, .. } => styled(YELLOW, "is being parked"),
         Fact::AttemptExited { outcome: Outcome::Finished, .. } => "the agent has ended; its work is checked".to_owned(),
         Fact::Verified { verdict: Verdict::Passed { .. }, .. } => styled(GREEN, "is verified"),
-        Fact::Verified { verdict: Verdict::Failed { class, why }, .. } => styled(RED, format!("{class}: {}", shown(why))),
         Fact::Landed { commit } => styled(GREEN, format!("has landed as {}", short(commit.as_str()))),
-        Fact::LandingRefused { cause, detail } => styled(YELLOW, format!("does not land ({}): {}", cause.name(), shown(detail))),
+        Fact::LandingRefused { cause, detail } => {
+            styled(YELLOW, format!("does not land ({}): {}", cause.name(), shown(detail)))
+        }
         Fact::Discarded => "is discarded; its work is archived".to_owned(),
         Fact::AccountClosed { class, until } => styled(YELLOW, format!("is closed ({class}) until {}", clock(*until))),
         Fact::AccountOpened => "is open again".to_owned(),

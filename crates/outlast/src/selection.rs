@@ -34,7 +34,11 @@ impl Journalled {
     /// Every journal of a home, or only that of the repository around the working directory.
     pub(crate) fn load_all(places: &Places) -> Result<Vec<Self>, Failure> {
         let folders = places.home.repositories().map_err(|error| {
-            Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, format!("{}: {error}", places.home.root().display())))
+            Failure::from(Diagnostic::error(
+                "host/cannot",
+                ExitCode::Host,
+                format!("{}: {error}", places.home.root().display()),
+            ))
         })?;
         let mut found = Vec::new();
         for folder in folders {

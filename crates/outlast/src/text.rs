@@ -54,8 +54,8 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// Characters that change the order in which a text is shown (Unicode UAX #9): with them a command can look like another.
 const BIDI_CONTROLS: [char; 12] = [
-    '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}',
-    '\u{2068}', '\u{2069}',
+    '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
 /// A duration as people say it: the two largest units.
@@ -102,7 +102,10 @@ mod tests {
 
     #[test]
     fn durations_and_sizes_are_short() {
-        assert_eq!([duration(5), duration(65), duration(7260), duration(90_000)], ["5 s", "1 min 5 s", "2 h 1 min", "1 d 1 h"]);
+        assert_eq!(
+            [duration(5), duration(65), duration(7260), duration(90_000)],
+            ["5 s", "1 min 5 s", "2 h 1 min", "1 d 1 h"]
+        );
         assert_eq!([bytes(999), bytes(1500), bytes(12_345_678)], ["999 B", "1.5 kB", "12.3 MB"]);
         assert_eq!([count(1, "task"), count(2, "task")], ["1 task", "2 tasks"]);
     }

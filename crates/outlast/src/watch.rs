@@ -59,7 +59,7 @@ impl Watch {
     }
 
     /// Stays until nothing is left to do, and tells how it went.
-    pub(crate) async fn to_the_end(
+    pub(crate) async fn stay_to_the_end(
         mut self,
         mut engine: Engine,
         places: &Places,
@@ -85,9 +85,9 @@ impl Watch {
         let journalled = journalled.ok_or_else(|| outlast_engine::Error::Internal("the journal is gone".to_owned()))?;
         let status = view(places, &journalled, run, now())?;
         if stay.json {
-            print_json(&status)?
+            print_json(&status)?;
         } else {
-            print(&format!("\n{}", screen::status(&status, now())))?
+            print(&format!("\n{}", screen::status(&status, now())))?;
         }
         Ok(interrupted.unwrap_or_else(|| exit_code(&status)))
     }
@@ -179,9 +179,10 @@ async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {
 pub(crate) fn exit_code(status: &Status) -> ExitCode {
     let codes = status.tasks.iter().map(|task| match (task.state.as_str(), task.cause.as_deref()) {
         ("failed", Some("auth" | "billing")) => ExitCode::Provider,
-        ("failed", Some("conflict")) => ExitCode::Conflict,
+        ("failed", Some("conflict")) | ("done", Some("conflict" | "verify" | "target_checked_out" | "unclear")) => {
+            ExitCode::Conflict
+        }
         ("failed" | "blocked" | "stale", _) => ExitCode::TasksFailed,
-        ("done", Some("conflict" | "verify" | "target_checked_out" | "unclear")) => ExitCode::Conflict,
         ("held" | "parked" | "asking" | "ready" | "pending", _) if status.state != "stopped" => ExitCode::Waiting,
         _ => ExitCode::Ok,
     });

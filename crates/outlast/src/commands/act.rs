@@ -13,14 +13,14 @@ use crate::session::block_on;
 use crate::text::screen::{short, task_style};
 use crate::text::styled;
 
-pub(crate) fn pause(given: Given, selection: RunSelection) -> Result<ExitCode, Failure> {
+pub(crate) fn pause(given: Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
     let id = of_run(&given, selection)?;
     let json = given.json;
     let acted = act(given, &id, Act::Pause { run: id.to_string() })?;
     told(json, &acted, &format!("{id} is paused; its work is kept. Go on with: outlast resume {id}"))
 }
 
-pub(crate) fn stop(given: Given, selection: RunSelection) -> Result<ExitCode, Failure> {
+pub(crate) fn stop(given: Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
     let id = of_run(&given, selection)?;
     let json = given.json;
     let acted = act(given, &id, Act::Stop { run: id.to_string() })?;
@@ -41,7 +41,7 @@ pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCod
     told(json, &acted, "")
 }
 
-fn of_run(given: &Given, selection: RunSelection) -> Result<RunId, Failure> {
+fn of_run(given: &Given, selection: &RunSelection) -> Result<RunId, Failure> {
     Ok(Journalled::find(&given.places, selection.run.as_deref())?.1)
 }
 

@@ -17,7 +17,8 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failu
 pub(crate) fn man() -> Result<ExitCode, Failure> {
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(Args::command()).render(&mut page);
-    rendered.map_err(|error| Failure::from(Diagnostic::error("outlast/defect", ExitCode::Defect, error.to_string())))?;
+    rendered
+        .map_err(|error| Failure::from(Diagnostic::error("outlast/defect", ExitCode::Defect, error.to_string())))?;
     print(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::Ok)
 }

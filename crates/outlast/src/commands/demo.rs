@@ -22,22 +22,26 @@ const TASKS: usize = 12;
 const REFUSED_REQUEST: u64 = 9;
 const REFUSED_FOR_SECONDS: u64 = 3;
 
-const PORTS: [&str; TASKS] = [
-    "aden", "bergen", "callao", "dakar", "esbjerg", "fremantle", "genoa", "haifa", "izmir", "jeddah", "kobe", "lagos",
-];
+const PORTS: [&str; TASKS] =
+    ["aden", "bergen", "callao", "dakar", "esbjerg", "fremantle", "genoa", "haifa", "izmir", "jeddah", "kobe", "lagos"];
 
 pub(crate) fn perform(mut given: Given, demo: &Demo) -> Result<ExitCode, Failure> {
-    let folder = tempfile::Builder::new().prefix("outlast-demo-").tempdir().map_err(cannot)?;
+    let folder = tempfile::Builder::new().prefix("outlast-demo-").tempdir().map_err(|error| cannot(&error))?;
     let root = folder.path().to_owned();
     let repository = root.join("harbour");
     make_repository(&repository, demo.agent.as_deref())?;
     say(&format!("a made-up repository with {TASKS} tasks: {}", repository.display()));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(cannot)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| cannot(&error))?;
     let provider = runtime.block_on(Provider::start_local(script())).map_err(|error| defect(&error.to_string()))?;
     let address = provider.addr;
-    fs::write(root.join("key"), "sk-demo\n").map_err(cannot)?;
-    fs::set_permissions(root.join("key"), fs::Permissions::from_mode(0o600)).map_err(cannot)?;
-    fs::write(root.join("config.toml"), config(&format!("http://{address}"), &root.join("key"))).map_err(cannot)?;
+    fs::write(root.join("key"), "sk-demo\n").map_err(|error| cannot(&error))?;
+    fs::set_permissions(root.join("key"), fs::Permissions::from_mode(0o600)).map_err(|error| cannot(&error))?;
+    fs::write(root.join("config.toml"), config(&format!("http://{address}"), &root.join("key")))
+        .map_err(|error| cannot(&error))?;
     say(&format!(
         "a scripted provider at {address}: it refuses request {REFUSED_REQUEST} and asks for {REFUSED_FOR_SECONDS} s of patience"
     ));
@@ -76,9 +80,9 @@ fn config(base_url: &str, key: &Path) -> String {
 }
 
 fn make_repository(repository: &Path, agent: Option<&str>) -> Result<(), Failure> {
-    fs::create_dir_all(repository.join("notes")).map_err(cannot)?;
-    fs::write(repository.join("README.md"), include_str!("../demo/README.md")).map_err(cannot)?;
-    fs::write(repository.join("outlast.toml"), plan(agent)?).map_err(cannot)?;
+    fs::create_dir_all(repository.join("notes")).map_err(|error| cannot(&error))?;
+    fs::write(repository.join("README.md"), include_str!("../demo/README.md")).map_err(|error| cannot(&error))?;
+    fs::write(repository.join("outlast.toml"), plan(agent)?).map_err(|error| cannot(&error))?;
     for (key, value) in [("user.name", "Demo"), ("user.email", "demo@localhost")] {
         if !repository.join(".git").exists() {
             git(repository, &["init", "--quiet", "--initial-branch=main"])?;
@@ -98,7 +102,7 @@ fn plan(agent: Option<&str>) -> Result<String, Failure> {
         Some("opencode") => plan.push_str("[agent.demo]\nkind = \"opencode\"\nmodel = \"scripted\"\n\n"),
         Some(kind) => plan.push_str(&format!("[agent.demo]\nkind = {kind:?}\n\n")),
         None => {
-            let program = std::env::current_exe().map_err(cannot)?;
+            let program = std::env::current_exe().map_err(|error| cannot(&error))?;
             plan.push_str(&format!(
                 "[agent.demo]\nkind = \"command\"\ncommand = [{:?}, \"__agent\", \"{{goal_file}}\"]\n\n",
                 program.display().to_string()
@@ -137,7 +141,7 @@ fn git(repository: &Path, args: &[&str]) -> Result<String, Failure> {
         .args(["-c", "commit.gpgSign=false", "-c", "core.hooksPath=/dev/null"])
         .args(args)
         .output()
-        .map_err(cannot)?;
+        .map_err(|error| cannot(&error))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -146,7 +150,7 @@ fn git(repository: &Path, args: &[&str]) -> Result<String, Failure> {
         .into())
 }
 
-fn cannot(error: std::io::Error) -> Failure {
+fn cannot(error: &std::io::Error) -> Failure {
     Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()).into()
 }
 

@@ -12,10 +12,14 @@ use crate::session::{accounts, block_on};
 
 pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failure> {
     if !gateway.listen.ip().is_loopback() {
-        return Err(Diagnostic::error("gateway/not-loopback", ExitCode::Usage, format!("{} is no loopback address", gateway.listen))
-            .because("whoever reaches the gateway and has its key spends your accounts")
-            .fix("outlast gateway --listen 127.0.0.1:8080")
-            .into());
+        return Err(Diagnostic::error(
+            "gateway/not-loopback",
+            ExitCode::Usage,
+            format!("{} is no loopback address", gateway.listen),
+        )
+        .because("whoever reaches the gateway and has its key spends your accounts")
+        .fix("outlast gateway --listen 127.0.0.1:8080")
+        .into());
     }
     let key = match &gateway.key_env {
         Some(name) => std::env::var(name).ok().filter(|key| !key.is_empty()).ok_or_else(|| {
@@ -45,7 +49,8 @@ pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failu
         let address = engine.gateway_addr().map(|address| address.to_string()).unwrap_or_default();
         print_json(&json!({"schema": "outlast/gateway/v1", "address": address, "key": shown}))?;
         say(&format!("ANTHROPIC_BASE_URL=http://{address}  OPENAI_BASE_URL=http://{address}/v1"));
-        let failed = |error: std::io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
+        let failed =
+            |error: std::io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         tokio::select! {

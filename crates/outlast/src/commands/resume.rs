@@ -35,7 +35,7 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
         let engine = session.open(repository, true).await?;
         let watch = Watch::new(&engine)?;
         act(engine.handle(), wish).await?;
-        watch.to_the_end(engine, &places, &id, stay).await
+        watch.stay_to_the_end(engine, &places, &id, stay).await
     })
 }
 

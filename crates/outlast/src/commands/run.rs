@@ -40,7 +40,7 @@ pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
             engine.close().await?;
             return crate::detach::resume(&places, &started.run);
         }
-        watch.to_the_end(engine, &places, &started.run, stay).await
+        watch.stay_to_the_end(engine, &places, &started.run, stay).await
     })
 }
 

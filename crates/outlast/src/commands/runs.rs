@@ -27,7 +27,12 @@ pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
         let counts: Vec<String> = line.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
         let state = styled(state_style(&line.state), format!("{:<9}", line.state));
         let place = line.repository.as_deref().unwrap_or_default();
-        print(&format!("{:<24} {state} {}  {}\n", line.run, counts.join(", "), styled(DIM, format!("{place} · {}", line.started_at))))?;
+        print(&format!(
+            "{:<24} {state} {}  {}\n",
+            line.run,
+            counts.join(", "),
+            styled(DIM, format!("{place} · {}", line.started_at))
+        ))?;
     }
     Ok(ExitCode::Ok)
 }

@@ -15,7 +15,11 @@ pub(crate) fn perform(given: &Given, selection: &RunSelection) -> Result<ExitCod
     let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
     let now = now();
     let status = view(&given.places, &journalled, &id, now)?;
-    if given.json { print_json(&status)? } else { print(&screen::status(&status, now))? }
+    if given.json {
+        print_json(&status)?;
+    } else {
+        print(&screen::status(&status, now))?;
+    }
     Ok(ExitCode::Ok)
 }
 

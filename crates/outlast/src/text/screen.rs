@@ -104,7 +104,8 @@ fn accounts(status: &Status, now: Timestamp) -> String {
 fn advice(status: &Status) -> Vec<String> {
     let has = |state: &str| status.counts.get(state).is_some_and(|&n| n > 0);
     let mut advice = Vec::new();
-    let mut say = |command: String, what: &str| advice.push(format!("{}  {}", styled(BOLD, command), styled(DIM, what)));
+    let mut say =
+        |command: String, what: &str| advice.push(format!("{}  {}", styled(BOLD, command), styled(DIM, what)));
     let run = &status.run;
     if has("done") {
         say(format!("outlast diff --run {run} state:done"), "shows what waits for you");
