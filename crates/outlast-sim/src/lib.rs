@@ -37,7 +37,12 @@ pub fn run(seed: u64, profile: &Profile) -> Report {
     history(seed, profile).0
 }
 
+/// Simulates one seed without checking what happens, for comparison with a simulation that was checked.
+pub(crate) fn replay(seed: u64, profile: &Profile) -> Report {
+    simulation::Simulation::new(seed, profile, false).run().0
+}
+
 /// Simulates one seed, and keeps the records that led there.
 pub fn history(seed: u64, profile: &Profile) -> (Report, Vec<Record>) {
-    simulation::Simulation::new(seed, profile).run()
+    simulation::Simulation::new(seed, profile, true).run()
 }

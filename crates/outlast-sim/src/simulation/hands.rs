@@ -51,12 +51,12 @@ impl Simulation<'_> {
         Invariant::InFlightIsDesired
             .holds(!self.in_hand.contains_key(&key), || format!("{key:?} is started while it is in flight"))?;
         if let Operation::Attempt { number, .. } = operation {
-            Invariant::RecordBeforeEffect.holds(self.referee.is_live(spot, number), || {
+            Invariant::RecordBeforeEffect.holds(!self.is_judged || self.referee.is_live(spot, number), || {
                 format!("{spot:?}: attempt {number} is launched and not on record")
             })?;
         }
         if matches!(operation, Operation::Move { .. }) {
-            Invariant::RecordBeforeEffect.holds(self.referee.is_landing(spot), || {
+            Invariant::RecordBeforeEffect.holds(!self.is_judged || self.referee.is_landing(spot), || {
                 format!("{spot:?}: the target is moved and no landing is on record")
             })?;
         }
