@@ -202,6 +202,11 @@ impl Referee {
         live.is_some_and(|live| live.number == number)
     }
 
+    /// Whether a need of a task was given up after it had begun.
+    pub(crate) fn is_spoilt(&self, spot: Spot) -> bool {
+        self.view(spot).spoilt
+    }
+
     /// Whether a task's landing is under way.
     pub(crate) fn is_landing(&self, spot: Spot) -> bool {
         self.view(spot).landing

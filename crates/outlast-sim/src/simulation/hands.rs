@@ -50,10 +50,12 @@ impl Simulation<'_> {
         let spot = self.scenario.spot(&key.run, &key.task).ok_or_else(unknown)?;
         Invariant::InFlightIsDesired
             .holds(!self.in_hand.contains_key(&key), || format!("{key:?} is started while it is in flight"))?;
-        if let Operation::Attempt { number, .. } = operation {
-            Invariant::RecordBeforeEffect.holds(!self.is_judged || self.referee.is_live(spot, number), || {
+        if let Operation::Attempt { number, needs, .. } = &operation {
+            Invariant::RecordBeforeEffect.holds(!self.is_judged || self.referee.is_live(spot, *number), || {
                 format!("{spot:?}: attempt {number} is launched and not on record")
             })?;
+            let is_whole = needs.len() == self.scenario.task(spot).needs.len() || self.referee.is_spoilt(spot);
+            Invariant::NeedsFirst.holds(!self.is_judged || is_whole, || format!("{spot:?} starts from {needs:?}"))?;
         }
         if matches!(operation, Operation::Move { .. }) {
             Invariant::RecordBeforeEffect.holds(!self.is_judged || self.referee.is_landing(spot), || {
