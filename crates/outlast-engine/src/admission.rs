@@ -5,8 +5,8 @@
 //! turn in which an account opens. Nothing of it is lost with the engine: its shim sends it again to the next one.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -18,6 +18,7 @@ use outlast_journal::Outcome;
 use tokio::sync::oneshot;
 
 use crate::keys::{RunSecret, same};
+use crate::passed::PassedRefusals;
 use crate::state_loop::{LoopHandle, now};
 
 /// An account as far as choosing one needs it.
@@ -264,6 +265,7 @@ impl Asks {
 #[derive(Debug)]
 pub(crate) struct EngineAdmission {
     engine: LoopHandle,
+    passed: Arc<PassedRefusals>,
     /// How often in a row each account failed without saying when to come back.
     strikes: Mutex<BTreeMap<AccountId, u32>>,
     /// Spreads the ends of back-offs.
@@ -280,8 +282,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(60);
 const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
 
 impl EngineAdmission {
-    pub(crate) const fn new(engine: LoopHandle) -> Self {
-        Self { engine, strikes: Mutex::new(BTreeMap::new()), salt: AtomicU64::new(0) }
+    pub(crate) const fn new(engine: LoopHandle, passed: Arc<PassedRefusals>) -> Self {
+        Self { engine, passed, strikes: Mutex::new(BTreeMap::new()), salt: AtomicU64::new(0) }
     }
 
     fn strike(&self, account: &AccountId) -> u32 {
@@ -326,7 +328,15 @@ impl Admission for EngineAdmission {
     fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Ruling> {
         Box::pin(async move {
             // Waiting helps neither: a person has to pay or to log in.
-            if matches!(refusal.kind, RefusalKind::Billing | RefusalKind::Auth) {
+            let hopeless = match refusal.kind {
+                RefusalKind::Billing => Some(Class::Billing),
+                RefusalKind::Auth => Some(Class::Auth),
+                _ => None,
+            };
+            if let Some(class) = hopeless {
+                if let Some(attempt) = refusal.attempt {
+                    self.passed.note(attempt, class, refusal.excerpt);
+                }
                 return Ruling::Pass;
             }
             let until = refusal.retry_at.unwrap_or_else(|| now().plus(self.back_off(&refusal.account)));
@@ -334,9 +344,8 @@ impl Admission for EngineAdmission {
                 RefusalKind::Limit if until.since(now()) <= MINUTE_LIMIT_MAX => Class::MinuteLimit,
                 RefusalKind::Limit => Class::WindowQuota,
                 RefusalKind::Overload | RefusalKind::Server => Class::Overload,
-                RefusalKind::Network => Class::Network,
-                RefusalKind::Billing => Class::Billing,
-                RefusalKind::Auth => Class::Auth,
+                // What no waiting mends has been passed on above.
+                RefusalKind::Network | RefusalKind::Billing | RefusalKind::Auth => Class::Network,
             };
             let close = Command::CloseAccount { account: refusal.account, class, until };
             match self.engine.tell(close).await {

@@ -17,6 +17,7 @@ use crate::admission::{AccountInfo, spoken};
 use crate::error::Error;
 use crate::home::{RepoHome, read_if_there};
 use crate::keys::RunSecret;
+use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
 use crate::state_loop::LoopHandle;
 use crate::toolchain::Toolchain;
@@ -32,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) accounts: Vec<AccountId>,
     /// What is known of them, in the same order.
     infos: Vec<AccountInfo>,
+    /// What attempts were told by providers that no waiting mends.
+    pub(crate) passed: Arc<PassedRefusals>,
     /// The integration worktree has one user at a time.
     pub(crate) integration: tokio::sync::Mutex<()>,
     /// Trees that verify has passed on since this engine started: what was shown need not be shown twice.
@@ -80,6 +83,7 @@ impl Context {
         git: Arc<Repositories>,
         spawner: Spawner,
         infos: Vec<AccountInfo>,
+        passed: Arc<PassedRefusals>,
     ) -> Self {
         Self {
             engine,
@@ -89,6 +93,7 @@ impl Context {
             toolchain: Toolchain::of_this_process(),
             accounts: infos.iter().map(|info| info.id.clone()).collect(),
             infos,
+            passed,
             integration: tokio::sync::Mutex::new(()),
             verified: Mutex::default(),
             set_up: Mutex::default(),

@@ -22,6 +22,7 @@ use crate::effects::EngineEffects;
 use crate::error::Error;
 use crate::home::{Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
+use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
 use crate::state_loop::{LoopHandle, run};
 use crate::store::{JournalStore, replay};
@@ -91,14 +92,16 @@ impl Engine {
             Asks::new(infos.clone(), client_key, move |run| RunSecret::load_or_create(&secrets.run_secret(run)).ok());
 
         let upstreams = accounts.into_iter().map(|account| account.upstream).collect();
-        let gateway = bind(&home, upstreams, &handle, ledger, address).await?;
+        let passed = Arc::new(PassedRefusals::default());
+        let admission = EngineAdmission::new(handle.clone(), Arc::clone(&passed));
+        let gateway = bind(&home, upstreams, admission, ledger, address).await?;
         let gateway_addr = gateway.tcp_addr();
 
         let leaving = CancellationToken::new();
         let context = match repository {
             Some(repository) => {
                 let git = Arc::new(Repositories::open(&home, repository)?);
-                Some(Arc::new(Context::new(handle.clone(), home.clone(), git, spawner, infos)))
+                Some(Arc::new(Context::new(handle.clone(), home.clone(), git, spawner, infos, passed)))
             }
             None => None,
         };
@@ -199,15 +202,12 @@ fn info(account: &Account) -> AccountInfo {
 async fn bind(
     home: &RepoHome,
     upstreams: Vec<Upstream>,
-    engine: &LoopHandle,
+    admission: EngineAdmission,
     ledger: Ledger,
     address: Option<SocketAddr>,
 ) -> Result<Gateway, Error> {
-    let builder = Gateway::builder()
-        .upstreams(upstreams)
-        .admission(Arc::new(EngineAdmission::new(engine.clone())))
-        .ledger(ledger)
-        .grace(GATEWAY_GRACE);
+    let builder =
+        Gateway::builder().upstreams(upstreams).admission(Arc::new(admission)).ledger(ledger).grace(GATEWAY_GRACE);
     let builder = match address {
         Some(address) => builder.bind_tcp(address),
         None => builder.bind_unix(home.gateway_socket()),

@@ -15,6 +15,7 @@ mod home;
 mod kept;
 mod keys;
 mod ops;
+mod passed;
 mod repositories;
 mod room;
 mod runs;

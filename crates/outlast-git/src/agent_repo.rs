@@ -128,7 +128,8 @@ impl AgentRepo {
         let copy = tempfile::Builder::new().prefix("packs-").tempdir_in(&self.scratch)?;
         std::fs::create_dir_all(copy.path().join("pack"))?;
         for name in wanted {
-            let mut from = folder.file(name.as_encoded_bytes().as_bstr())?;
+            // A pipe or a link under such a name is no pack, and would be none at the next try either.
+            let Ok(mut from) = folder.file(name.as_encoded_bytes().as_bstr()) else { continue };
             let mut to = std::fs::File::create(copy.path().join("pack").join(&name))?;
             io::copy(&mut from, &mut to)?;
         }

@@ -94,7 +94,7 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let mut output = Output::new(&dir, adapter.reader());
     let sessions = launch::can_resume(&plan, task, adapter);
     let Some(exit) = watch(context, attempt, &mut output, &shim, sessions, token).await? else { return Ok(None) };
-    Ok(Some(judge(adapter, &output, exit)))
+    Ok(Some(explained(judge(adapter, &output, exit), context.passed.take(&attempt.id))))
 }
 
 async fn launch_anew(
@@ -229,6 +229,17 @@ fn judge(adapter: &dyn Adapter, output: &Output, left: Left) -> Outcome {
         Verdict::Failed { class, why } => failed(class, &why),
         Verdict::TryLater => failed(Class::Overload, "it asks to be tried later"),
         Verdict::Question { text } => failed(Class::Question, &text),
+    }
+}
+
+/// A failure by what the provider said of it, where the agent was handed a refusal that no waiting mends.
+fn explained(outcome: Outcome, passed: Option<(Class, String)>) -> Outcome {
+    match (outcome, passed) {
+        (
+            Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. },
+            Some((class, why)),
+        ) => Outcome::Failed { class, why: one_line(&why) },
+        (outcome, _) => outcome,
     }
 }
 

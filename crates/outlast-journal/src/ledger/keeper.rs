@@ -17,7 +17,7 @@ use crate::writer::{Work, Writer};
 use crate::{Error, fault};
 
 /// Most exchanges handed to the writer and not yet durable: bounds the memory their bodies take.
-const IN_FLIGHT_MAX: usize = 64;
+const IN_FLIGHT_MAX: usize = 256;
 
 /// zstd's fastest regular level: bodies are text and there is one of them per turn of every agent.
 const LEVEL: i32 = 1;

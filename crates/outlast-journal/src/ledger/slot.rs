@@ -13,7 +13,7 @@ use super::frames::{self, Parsed};
 use crate::{Error, fault};
 
 /// Most empty files kept for later.
-const FREE_MAX: usize = 64;
+const FREE_MAX: usize = 384;
 
 /// All spool files of one folder.
 #[derive(Debug)]
