@@ -42,3 +42,14 @@ fn a_closed_window_with_a_stated_reset_is_waited_for_and_nobody_dies() {
     assert!(bill.requests_into_closed_window <= 2, "{bill:#?}");
     world.nothing_is_left();
 }
+
+#[test]
+fn a_key_that_the_provider_does_not_take_is_told_as_such_and_not_tried_again() {
+    let world = World::with_script(Script::default().with_keys(["sk-another"]));
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    world.start(&["run", "--yes"]).end().ends(11);
+    let task = world.task("one");
+    assert_eq!((task["state"].as_str(), task["cause"].as_str()), (Some("failed"), Some("auth")), "{task:#}");
+    assert_eq!(task["attempts"], 1, "{task:#}");
+    world.nothing_is_left();
+}
