@@ -21,6 +21,7 @@ pub use builder::Builder;
 use crate::admission::Admission;
 use crate::client::{HttpClient, READ_BYTES_MAX};
 use crate::pipeline;
+use crate::price;
 use crate::stage::account::Accounts;
 use crate::stage::backlog::Backlog;
 
@@ -89,6 +90,9 @@ impl Gateway {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> usize {
         let Self { shared, tcp, unix, grace } = self;
         let connections = TaskTracker::new();
+        if unix.is_some() {
+            shared.tasks.spawn(price::warm());
+        }
         let accepting = async {
             tokio::join!(
                 async {

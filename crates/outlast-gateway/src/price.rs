@@ -17,7 +17,17 @@ static DECODED: AtomicBool = AtomicBool::new(false);
 
 /// Makes sure that pricing `usage` will not block: the first time, the table is decoded on a thread of its own.
 pub(crate) async fn prepare(usage: &Usage) {
-    if DECODED.load(Ordering::Acquire) || billable(usage, None).is_none() {
+    if billable(usage, None).is_some() {
+        warm().await;
+    }
+}
+
+/// Decodes the table on a thread of its own, unless it is decoded already.
+///
+/// A gateway for attempts does so at its start: an answer whose price has to wait for it would be on record so late that
+/// a killed engine had forgotten it.
+pub(crate) async fn warm() {
+    if DECODED.load(Ordering::Acquire) {
         return;
     }
     let decoded = tokio::task::spawn_blocking(|| {
