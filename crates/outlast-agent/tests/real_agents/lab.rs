@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use outlast_agent::{
@@ -24,6 +24,9 @@ pub(crate) const KEY: &str = "sk-attempt";
 
 /// How long one run of a CLI may take: the slowest needs 10 s on an idle machine.
 const RUN_MAX: Duration = Duration::from_secs(150);
+
+/// How long a CLI may take to write what it has told of to its session.
+const SESSION_WRITTEN_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct Lab {
     pub(crate) kind: Kind,
@@ -181,6 +184,15 @@ impl Lab {
         }
     }
 
+    /// Waits until a file below the home, of this extension, holds a text.
+    pub(crate) fn wait_until_home_holds(&self, extension: &str, text: &str) {
+        let until = Instant::now() + SESSION_WRITTEN_MAX;
+        while !any_file_holds(&self.home(), extension, text) {
+            assert!(Instant::now() < until, "no .{extension} file below the home holds {text}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The bodies of all model requests, in order.
     pub(crate) async fn bodies(&self) -> Vec<String> {
         let mut bodies = Vec::new();
@@ -190,6 +202,18 @@ impl Lab {
         }
         bodies
     }
+}
+
+fn any_file_holds(folder: &Path, extension: &str, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().filter_map(Result::ok).map(|entry| entry.path()).any(|path| {
+        if path.is_symlink() {
+            false
+        } else if path.is_dir() {
+            any_file_holds(&path, extension, text)
+        } else {
+            path.extension().is_some_and(|found| found == extension) && holds(&path, text)
+        }
+    })
 }
 
 type Piece = (Source, Vec<u8>);
