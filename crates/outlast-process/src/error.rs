@@ -28,9 +28,15 @@ pub enum Error {
         /// Threads of this process.
         threads: usize,
     },
-    /// The spawner process has ended; nothing more can be started until the engine is restarted.
-    #[error("the spawner process is gone")]
+    /// The spawner process was killed, and so was its successor: nothing was started, and the next launch finds a new one.
+    #[error("the process that starts agents was killed, and so was the one in its place")]
     SpawnerGone,
+    /// The spawner process was killed, and this host does not let us start another.
+    #[error("the process that starts agents was killed, and there cannot be another: {source}")]
+    NoSpawner {
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The shim started but could not prepare the attempt; no agent ran.
     #[error("the shim could not prepare the attempt: {message}")]
     Prepare {

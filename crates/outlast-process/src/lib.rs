@@ -15,6 +15,7 @@ pub mod files;
 mod hold;
 mod listener;
 mod protocol;
+mod public;
 mod sandbox;
 mod shim;
 mod shim_id;

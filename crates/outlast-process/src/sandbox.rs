@@ -7,9 +7,10 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd, PathFdError,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::public::{self, Part};
 use crate::spec::FileRules;
 
 /// The newest ABI this code was measured against; older kernels get what they have.
@@ -52,10 +53,27 @@ fn allow_files(mut ruleset: RulesetCreated, rules: &FileRules) -> Result<Ruleset
     let optional = rules.read.iter().map(|path| (path.as_path(), read, false));
     let optional = optional.chain(rules.execute.iter().map(|path| (path.as_path(), read | AccessFs::Execute, false)));
     let devices = DEVICES.iter().map(|path| (Path::new(path), device, false));
+    for (path, access) in rules.public.iter().flat_map(|folder| public_parts(folder)) {
+        ruleset = allow(ruleset, &path, access, false)?;
+    }
     for (path, access, required) in required.chain(optional).chain(devices) {
         ruleset = allow(ruleset, path, access, required)?;
     }
     Ok(ruleset)
+}
+
+/// What may be read of a folder in which something may be shut. Only root needs it taken apart: to anybody else the file
+/// system shuts what is not theirs.
+fn public_parts(folder: &Path) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    if !nix::unistd::Uid::effective().is_root() {
+        return vec![(folder.to_owned(), read)];
+    }
+    let access = |part| match part {
+        Part::Whole(path) => (path, read),
+        Part::Names(path) => (path, AccessFs::ReadDir.into()),
+    };
+    public::parts(folder).into_iter().map(access).collect()
 }
 
 fn allow(ruleset: RulesetCreated, path: &Path, access: BitFlags<AccessFs>, required: bool) -> Result<RulesetCreated> {

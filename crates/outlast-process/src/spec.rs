@@ -75,7 +75,7 @@ pub struct Timeouts {
 
 /// Paths by what may be done beneath them; whatever is beneath none of them is out of reach.
 ///
-/// A path of `read` or `execute` that does not exist is left out; one of `write` that does not exist fails the launch.
+/// A path of `read`, `public` or `execute` that does not exist is left out; one of `write` that does not exist fails the launch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRules {
     /// Everything but making device nodes.
@@ -84,6 +84,10 @@ pub struct FileRules {
     /// Reading files and listing folders.
     #[serde(with = "text::paths")]
     pub read: Vec<PathBuf>,
+    /// The same, but for what its owner has shut to others: where the program runs as root, that keeps nothing from it
+    /// otherwise. Of a folder in which something is shut, files that come later are left out too.
+    #[serde(with = "text::paths")]
+    pub public: Vec<PathBuf>,
     /// Reading and executing.
     #[serde(with = "text::paths")]
     pub execute: Vec<PathBuf>,
@@ -95,7 +99,8 @@ impl FileRules {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
         Self {
             write: Vec::new(),
-            read: paths(&["/etc", "/proc"]),
+            read: paths(&["/proc"]),
+            public: paths(&["/etc"]),
             execute: paths(&["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"]),
         }
     }

@@ -32,7 +32,8 @@ use super::tree::{Holder, Tree};
 /// Runs one launch from its spec to its end, in a process forked for it; the result is the process's exit code.
 ///
 /// `answer` is told once whether the program was started; what becomes of it then is in the attempt folder.
-pub(crate) fn run(launch: &Path, host: Containment, answer: Answer) -> i32 {
+pub(crate) fn run(launch: &Path, host: Containment, mut answer: Answer) -> i32 {
+    answer.begin();
     let attempt_dir = launch.parent().unwrap_or(launch).to_owned();
     std::panic::set_hook(Box::new(move |panic| files::log(&attempt_dir, panic)));
     let started = detach(&answer).and_then(|signals| {

@@ -25,6 +25,12 @@ impl Answer {
         Self(pipe.into())
     }
 
+    /// Says that a shim runs: an answer that ends before this is a spawner's, which was killed. The byte is nothing to
+    /// whoever reads the line.
+    pub(crate) fn begin(&mut self) {
+        drop(self.0.write_all(b" "));
+    }
+
     /// The pipe, for a shim that closes everything else.
     pub(crate) fn pipe(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

@@ -1,9 +1,11 @@
 //! Starting shims: a small single-threaded process, forked before the engine grows, forks one shim per launch.
 //!
 //! Forking the engine itself would copy its page tables and its threads' locks; executing a fat binary a thousand times
-//! costs seconds. The spawner ends with the engine; shims outlive both.
+//! costs seconds. The spawner ends with the engine; shims outlive both. One that was killed is noticed by the socket that
+//! ends with it, and replaced by executing this program anew.
 
 mod answer;
+mod process;
 mod serve;
 
 use std::fs::File;
@@ -11,11 +13,11 @@ use std::io::{self, BufRead, BufReader, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::unistd::pipe2;
 use tokio::io::AsyncBufReadExt;
 use tokio::net::unix::pipe;
@@ -24,41 +26,76 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::shim_id::ShimId;
 use crate::spec::LaunchSpec;
-use crate::sys::fork;
+use process::Process;
 
 pub(crate) use answer::Answer;
 
 /// The engine's handle on the spawner process, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Spawner {
-    socket: OwnedFd,
+    /// Replaced as a whole when it is found dead; whoever asked it last may still hold it.
+    process: Mutex<Arc<Process>>,
+}
+
+/// A launch that was asked for.
+struct Asked {
+    /// Where its answer arrives.
+    answer: OwnedFd,
+    /// Who was asked.
+    process: Arc<Process>,
 }
 
 impl Spawner {
     /// Forks the spawner process; the first thing a program's `main` does.
     ///
+    /// Where this program was executed to be a spawner itself (see [`Self::execute`]), this serves and never returns.
+    ///
     /// # Errors
     /// [`Error::Threaded`] when there is a second thread already, [`Error::System`] when the fork is refused.
     pub fn fork_early() -> Result<Self> {
         require_single_thread()?;
-        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
-            .map_err(Error::system("make the spawner's socket"))?;
-        fork::fork_child(|| serve::serve(&theirs)).map_err(Error::system("fork the spawner"))?;
-        Ok(Self { socket: ours })
+        process::serve_if_executed();
+        Ok(Self::of(Process::fork()?))
+    }
+
+    /// Executes this program anew as a spawner: for a program that has threads. Its `main` must begin with
+    /// [`Self::fork_early`].
+    ///
+    /// # Errors
+    /// [`Error::NoSpawner`] when the program cannot be executed.
+    pub fn execute() -> Result<Self> {
+        Ok(Self::of(Process::execute()?))
+    }
+
+    fn of(process: Process) -> Self {
+        Self { process: Mutex::new(Arc::new(process)) }
+    }
+
+    /// The process id of the spawner that is asked next.
+    pub fn pid(&self) -> i32 {
+        self.current().pid()
     }
 
     /// Starts a launch and waits until its program is forked and its control socket listens.
     ///
     /// Whether the program could be executed is in `exit.json`. Blocks for about as long as a fork takes; see
-    /// [`Self::spawn_async`] for async callers.
+    /// [`Self::spawn_async`] for async callers. A spawner that was killed is replaced, and its successor asked again.
     ///
     /// # Errors
-    /// [`Error::Spec`], [`Error::File`] for `launch.json`, [`Error::Prepare`] with the shim's words, [`Error::SpawnerGone`].
+    /// [`Error::Spec`], [`Error::File`] for `launch.json`, [`Error::Prepare`] with the shim's words,
+    /// [`Error::NoSpawner`], [`Error::SpawnerGone`] when the successor was killed too.
     pub fn spawn(&self, spec: &LaunchSpec) -> Result<ShimId> {
-        let mut answer = BufReader::new(File::from(self.request(spec)?));
-        let mut text = Vec::new();
-        answer.read_until(b'\n', &mut text).map_err(|error| unanswered(&error))?;
-        self.understand(&text)
+        for _ in 0..ASKED_MAX {
+            let asked = self.request(spec)?;
+            let mut text = Vec::new();
+            let mut answer = BufReader::new(File::from(asked.answer));
+            answer.read_until(b'\n', &mut text).map_err(|error| unanswered(&error))?;
+            if !text.is_empty() {
+                return answer::understand(&text);
+            }
+            self.replace(&asked.process)?;
+        }
+        Err(Error::SpawnerGone)
     }
 
     /// As [`Self::spawn`], without blocking the executor; any number at once.
@@ -66,34 +103,59 @@ impl Spawner {
     /// # Errors
     /// As [`Self::spawn`].
     pub async fn spawn_async(&self, spec: &LaunchSpec) -> Result<ShimId> {
-        let answer = pipe::Receiver::from_owned_fd(self.request(spec)?).map_err(|error| unanswered(&error))?;
-        let mut text = Vec::new();
-        tokio::io::BufReader::new(answer).read_until(b'\n', &mut text).await.map_err(|error| unanswered(&error))?;
-        self.understand(&text)
-    }
-
-    fn understand(&self, text: &[u8]) -> Result<ShimId> {
-        // The request of a spawner that was killed dies with its socket, without a word either.
-        if text.is_empty() && self.is_gone() { Err(Error::SpawnerGone) } else { answer::understand(text) }
-    }
-
-    fn is_gone(&self) -> bool {
-        let mut watched = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
-        poll(&mut watched, PollTimeout::ZERO).is_ok_and(|closed| closed > 0)
+        for _ in 0..ASKED_MAX {
+            let asked = self.request(spec)?;
+            let mut text = Vec::new();
+            let answer = pipe::Receiver::from_owned_fd(asked.answer).map_err(|error| unanswered(&error))?;
+            tokio::io::BufReader::new(answer).read_until(b'\n', &mut text).await.map_err(|error| unanswered(&error))?;
+            if !text.is_empty() {
+                return answer::understand(&text);
+            }
+            self.replace(&asked.process)?;
+        }
+        Err(Error::SpawnerGone)
     }
 
     /// Writes `launch.json`, asks for a shim, and returns where its answer will arrive. The answer ends when every writer
-    /// is gone, so a shim that dies without a word is noticed too.
-    fn request(&self, spec: &LaunchSpec) -> Result<OwnedFd> {
+    /// is gone: with a shim that dies without a word, and empty when no shim ever ran, which is when the spawner died.
+    fn request(&self, spec: &LaunchSpec) -> Result<Asked> {
         spec.validate()?;
         files::clear(&spec.attempt_dir)?;
         let launch = spec.attempt_dir.join(files::LAUNCH);
         files::write_whole(&launch, spec)?;
         let (answer, shims_end) = pipe2(OFlag::O_CLOEXEC).map_err(Error::system("make a pipe"))?;
-        send_request(&self.socket, &launch, &shims_end)?;
-        Ok(answer)
+        let mut process = self.current();
+        match send_request(process.socket(), &launch, &shims_end) {
+            Err(Error::SpawnerGone) => {
+                process = self.replace(&process)?;
+                send_request(process.socket(), &launch, &shims_end)?;
+            }
+            sent => sent?,
+        }
+        Ok(Asked { answer, process })
+    }
+
+    fn current(&self) -> Arc<Process> {
+        Arc::clone(&self.lock())
+    }
+
+    /// The successor of a spawner that was found dead, made by whoever finds it first.
+    fn replace(&self, dead: &Arc<Process>) -> Result<Arc<Process>> {
+        let mut current = self.lock();
+        if Arc::ptr_eq(&current, dead) {
+            dead.end();
+            *current = Arc::new(Process::execute()?);
+        }
+        Ok(Arc::clone(&current))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// How many spawners in a row are asked for one launch: the second is new, so its death is no accident of long ago.
+const ASKED_MAX: u32 = 2;
 
 fn unanswered(error: &io::Error) -> Error {
     Error::Prepare { message: format!("its answer was not understood: {error}") }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use outlast_process::{ContainmentChoice, Event, ExitReason, LaunchSpec, ShimClient, ShimId, Spawner, files};
+use outlast_process::{ContainmentChoice, Event, ExitReason, LaunchSpec, OsText, ShimClient, ShimId, Spawner, files};
 
 use crate::support::{Bench, Running, Test, block_on, make_gate, open_gate};
 
@@ -68,18 +68,21 @@ pub(crate) const TESTS: &[Test] = &[
             engine.wait().unwrap();
         });
     }),
-    ("shims_outlive_the_spawner_and_it_is_missed", |_| {
+    ("shims_outlive_the_spawner_and_the_engine_gets_another", |_| {
         block_on(async {
             let bench = Bench::new("echo ready; read line <gate; exit 7");
             let gate = make_gate(&bench.spec.cwd);
             let (mut engine, shim) = start_engine(&bench.spec);
             child_named(engine.id(), "outlast-spawner").kill().unwrap();
-            // The engine tries a second launch once its input ends, and tells what came of it.
+            // The engine makes a second launch once its input ends, and tells what came of it.
             drop(engine.stdin.take());
             let mut told = String::new();
             engine.stdout.take().unwrap().read_to_string(&mut told).unwrap();
-            assert_eq!(told, "the spawner process is gone\n");
+            let second: ShimId = serde_json::from_str(&told).unwrap();
             engine.wait().unwrap();
+            second.wait_gone().await.unwrap();
+            let again = bench.spec.attempt_dir.with_file_name(AGAIN);
+            assert_eq!(files::load_exit(&again).unwrap().unwrap().code, Some(3));
             assert!(shim.is_alive());
             open_gate(gate).await;
             shim.wait_gone().await.unwrap();
@@ -170,14 +173,20 @@ fn start_engine(spec: &LaunchSpec) -> (std::process::Child, ShimId) {
     (engine, serde_json::from_slice(&line).unwrap())
 }
 
-/// The engine's part: one launch, then waiting for the end of input, then a try at another.
+/// The folder of the second launch, beside that of the first.
+const AGAIN: &str = "again";
+
+/// The engine's part: one launch, then waiting for the end of input, then another.
 pub(crate) fn play_engine(spawner: &Spawner, attempt: &Path) -> ! {
-    let spec: LaunchSpec = serde_json::from_slice(&std::fs::read(attempt.join("engine.json")).unwrap()).unwrap();
+    let mut spec: LaunchSpec = serde_json::from_slice(&std::fs::read(attempt.join("engine.json")).unwrap()).unwrap();
     println!("{}", serde_json::to_string(&spawner.spawn(&spec).unwrap()).unwrap());
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-    if let Err(error) = spawner.spawn(&spec) {
-        println!("{error}");
-    }
+    spec.argv = ["sh", "-c", "exit 3"].map(OsText::from).into();
+    spec.attempt_dir = spec.attempt_dir.with_file_name(AGAIN);
+    spec.control_socket = spec.control_socket.with_file_name("control-again");
+    spec.marker.push_str("-again");
+    std::fs::create_dir(&spec.attempt_dir).unwrap();
+    println!("{}", serde_json::to_string(&spawner.spawn(&spec).unwrap()).unwrap());
     std::process::exit(0);
 }
 

@@ -9,6 +9,7 @@ mod listener;
 mod output;
 mod processes;
 mod sandbox;
+mod spawner;
 mod start;
 mod support;
 mod upstream;
@@ -25,7 +26,8 @@ fn main() -> ExitCode {
         engine::play_engine(spawner, attempt.as_ref());
     }
     let arguments = Arguments::from_args();
-    let groups = [start::TESTS, processes::TESTS, output::TESTS, sandbox::TESTS, listener::TESTS, engine::TESTS];
+    let groups =
+        [start::TESTS, processes::TESTS, output::TESTS, sandbox::TESTS, listener::TESTS, engine::TESTS, spawner::TESTS];
     let trials = groups.concat().into_iter().map(|(name, test)| {
         Trial::test(name, move || {
             test(spawner);

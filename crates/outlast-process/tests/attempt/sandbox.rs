@@ -26,6 +26,33 @@ pub(crate) const TESTS: &[Test] = &[
             assert!(!outside.join("new").exists());
         });
     }),
+    ("what_its_owner_shuts_to_others_is_shut_to_root_too", |spawner| {
+        block_on(async {
+            let script = "for f in /etc/passwd /etc/shadow /etc/gshadow $SHUT; do head -c0 $f && echo $f; done; \
+                          ls /etc | grep -x shadow; grep -q root /etc/group && git --version | cut -c1-3";
+            let mut bench = Bench::new(script);
+            // A key of somebody's, in a folder that everybody may read but for this one file.
+            let public = bench.folder().join("public");
+            std::fs::create_dir(&public).unwrap();
+            std::fs::write(public.join("open"), "").unwrap();
+            std::fs::write(public.join("key"), "").unwrap();
+            let shut = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(public.join("key"), shut).unwrap();
+            let (open, key) = (public.join("open"), public.join("key"));
+            bench.spec.env.insert("SHUT".to_owned(), format!("{} {}", open.display(), key.display()).into());
+            bench.spec.sandbox.public.push(public);
+            let ended = bench.run(spawner).await;
+            // The owner of a file may always read it where he is not root: there the sandbox leaves it to the file system.
+            let mine =
+                if nix::unistd::Uid::effective().is_root() { String::new() } else { format!("{}\n", key.display()) };
+            assert_eq!(
+                ended.stdout,
+                format!("/etc/passwd\n{}\n{mine}shadow\ngit\n", open.display()),
+                "{}",
+                ended.stderr
+            );
+        });
+    }),
     ("memory_of_the_processes_around_it_is_out_of_reach", |spawner| {
         block_on(async {
             // Process 1 of the namespace holds a copy of the engine's memory, the test is the engine.
