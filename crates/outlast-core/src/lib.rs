@@ -19,6 +19,7 @@ pub mod ids;
 pub mod mutant;
 pub mod plan;
 pub mod record;
+pub mod research;
 pub mod retry;
 pub mod run;
 mod scope;
