@@ -1,6 +1,8 @@
 //! Bugs planted in the core are found, each by the seed and the invariant that is named here.
 //!
-//! `cargo run --release -p outlast-sim --example mutants` looks for the seeds anew when the simulator has changed.
+//! `cargo run -p outlast-sim --example mutants` looks for the seeds anew when the simulator has changed.
+
+#![cfg(debug_assertions)]
 
 use outlast_core::mutant::{Bug, plant};
 use outlast_sim::Invariant::{self, *};
