@@ -5,7 +5,7 @@
 
 use crate::class::Class;
 use crate::core::Core;
-use crate::ids::{AccountId, Epoch, Oid, RunId, TaskId};
+use crate::ids::{AccountId, Epoch, ExchangeId, Oid, RunId, TaskId};
 use crate::mutant::{Bug, planted};
 use crate::record::{Fact, LandingCause, Outcome, Record, RunSpec, ShimRef, Stream, TaskSpec, Verdict};
 use crate::run::{Mode, Run};
@@ -58,6 +58,13 @@ pub enum Command {
         main: bool,
         /// What it consumed.
         usage: Usage,
+        /// Which row of the ledger it is.
+        exchange: ExchangeId,
+    },
+    /// Every exchange of the ledger up to a row is on record.
+    LedgerCounted {
+        /// The row, counted from 1.
+        row: u64,
     },
     /// The work of an attempt was checked.
     Verified {
@@ -126,6 +133,7 @@ impl Command {
             | Self::Discard { run, task }
             | Self::Discarded { run, task } => Some(Stream::Task(run.clone(), task.clone())),
             Self::CloseAccount { account, .. } => Some(Stream::Account(account.clone())),
+            Self::LedgerCounted { .. } => Some(Stream::Ledger),
             Self::Land { .. } | Self::Landing { .. } => None,
         }
     }
@@ -231,10 +239,15 @@ impl Core {
                 let fact = admit_attempt(self.find(&run, &task)?, number, epoch, news)?;
                 Ok(fact.map(|fact| on_task(now, run, task, fact)).into_iter().collect())
             }
-            Command::Exchanged { run, task, number, account, main, usage } => {
+            Command::Exchanged { run, task, number, account, main, usage, exchange } => {
                 self.find(&run, &task)?;
-                Ok(vec![on_task(now, run, task, Fact::Exchanged { number, account, main, usage })])
+                if self.has_counted(&exchange) {
+                    return Ok(Vec::new());
+                }
+                let fact = Fact::Exchanged { number, account, main, usage, exchange: Some(exchange) };
+                Ok(vec![on_task(now, run, task, fact)])
             }
+            Command::LedgerCounted { row } => Ok(self.admit_count(now, row)),
             Command::Verified { run, task, number, checkpoint, verdict } => {
                 let facts = admit_verdict(self.find(&run, &task)?, number, checkpoint, verdict)?;
                 Ok(facts.into_iter().map(|fact| on_task(now, run.clone(), task.clone(), fact)).collect())

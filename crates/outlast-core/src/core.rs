@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::class::{Class, Remedy};
 use crate::give_up::{give_up, give_up_dependants};
 use crate::ids::{AccountId, Epoch, RunId, TaskId};
+use crate::ledger::Counted;
 use crate::mutant::{Bug, planted};
 use crate::record::{EndReason, Fact, LandingCause, Outcome, Record, Stream, Verdict};
 use crate::retry;
@@ -27,6 +28,8 @@ pub struct Core {
     pub accounts: BTreeMap<AccountId, Window>,
     /// How many records each stream has.
     revisions: BTreeMap<String, u64>,
+    /// Which exchanges are on record.
+    pub(crate) ledger: Counted,
 }
 
 /// Whether an account takes requests.
@@ -75,7 +78,15 @@ impl Core {
                     apply_run(run, &record.fact);
                 }
             }
+            Stream::Ledger => {
+                if let Fact::LedgerCounted { row } = &record.fact {
+                    self.ledger.up_to(*row);
+                }
+            }
             Stream::Task(id, task) => {
+                if !self.ledger.takes(&record.fact) {
+                    return;
+                }
                 if let Some(run) = self.runs.get_mut(id) {
                     apply_task(run, task, record.at, &record.fact);
                 }

@@ -57,6 +57,10 @@ name!(
     /// A git object id in hexadecimal, SHA-1 or SHA-256.
     Oid
 );
+name!(
+    /// One request to a provider and its answer, by the name it has in the ledger.
+    ExchangeId
+);
 
 impl TaskId {
     /// A name for this task that is safe as one component of a path and of a ref, on file systems that fold case too.

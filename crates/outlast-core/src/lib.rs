@@ -15,6 +15,7 @@ mod give_up;
 pub mod glob;
 pub mod hash;
 pub mod ids;
+mod ledger;
 #[doc(hidden)]
 pub mod mutant;
 pub mod plan;
@@ -32,7 +33,8 @@ pub mod wake;
 
 pub use self::core::{Core, Window, total};
 pub use class::Class;
-pub use ids::{AccountId, AgentName, AttemptId, Epoch, Oid, RunId, TaskId};
+pub use ids::{AccountId, AgentName, AttemptId, Epoch, ExchangeId, Oid, RunId, TaskId};
+pub use ledger::LedgerRow;
 pub use record::{Fact, Record, Stream};
 pub use time::Timestamp;
 pub use usage::Usage;

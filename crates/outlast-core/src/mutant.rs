@@ -34,6 +34,10 @@ pub enum Bug {
     EmptyBlocks,
     /// Resuming a run leaves parked tasks parked.
     ParkedStay,
+    /// What a crash kept from being put on record stays forgotten.
+    SpendForgotten,
+    /// What is on record is put there again after a crash.
+    SpendCountedTwice,
 }
 
 /// Whether this bug is planted in this thread.
@@ -67,7 +71,7 @@ mod garden {
 
     impl Bug {
         /// Every bug that can be planted.
-        pub const ALL: [Self; 14] = [
+        pub const ALL: [Self; 16] = [
             Self::OneTooMany,
             Self::ScopesIgnored,
             Self::QuotaIgnored,
@@ -82,6 +86,8 @@ mod garden {
             Self::RetryForgotten,
             Self::EmptyBlocks,
             Self::ParkedStay,
+            Self::SpendForgotten,
+            Self::SpendCountedTwice,
         ];
     }
 }

@@ -9,12 +9,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-use crate::ids::{AccountId, AgentName, Epoch, Oid, RunId, TaskId};
+use crate::ids::{AccountId, AgentName, Epoch, ExchangeId, Oid, RunId, TaskId};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
 /// The version that is written with every record of today.
-pub const VERSION: u16 = 1;
+///
+/// 2: an exchange has its id, and the ledger a stream.
+pub const VERSION: u16 = 2;
 
 /// One fact, when it came to be, and whose history it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub enum Stream {
     Task(RunId, TaskId),
     /// An account at a provider, shared by all runs.
     Account(AccountId),
+    /// The ledger of exchanges, shared by all runs.
+    Ledger,
 }
 
 impl fmt::Display for Stream {
@@ -45,6 +49,7 @@ impl fmt::Display for Stream {
             Self::Run(run) => write!(f, "run/{run}"),
             Self::Task(run, task) => write!(f, "task/{run}/{task}"),
             Self::Account(account) => write!(f, "account/{account}"),
+            Self::Ledger => f.write_str("ledger"),
         }
     }
 }
@@ -55,11 +60,15 @@ impl Stream {
         match self {
             Self::Run(of) | Self::Task(of, _) => of == run,
             Self::Account(_) => true,
+            Self::Ledger => false,
         }
     }
 
     /// Reads what [`fmt::Display`] wrote; nothing where the text is no stream.
     pub fn parse(text: &str) -> Option<Self> {
+        if text == "ledger" {
+            return Some(Self::Ledger);
+        }
         let (kind, rest) = text.split_once('/')?;
         match kind {
             "run" => Some(Self::Run(RunId::new(rest))),
@@ -145,6 +154,9 @@ pub enum Fact {
         main: bool,
         /// What it consumed.
         usage: Usage,
+        /// Which row of the ledger it is; absent in records of version 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<ExchangeId>,
     },
     /// The tree of the workspace is kept in the store.
     Checkpointed {
@@ -214,6 +226,12 @@ pub enum Fact {
     },
     /// An account takes requests again.
     AccountOpened,
+
+    /// Every exchange of the ledger up to a row is on record.
+    LedgerCounted {
+        /// The row, counted from 1.
+        row: u64,
+    },
 }
 
 /// What the core needs to know of a run; the whole plan is kept beside the journal under `plan`.

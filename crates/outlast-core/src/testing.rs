@@ -174,6 +174,7 @@ pub(crate) fn show(records: &[Record]) -> Vec<String> {
         Stream::Run(_) => show_fact(&record.fact),
         Stream::Task(_, task) => format!("{task} {}", show_fact(&record.fact)),
         Stream::Account(account) => format!("account {account} {}", show_fact(&record.fact)),
+        Stream::Ledger => show_fact(&record.fact),
     };
     records.iter().map(line).collect()
 }
@@ -216,6 +217,7 @@ fn show_fact(fact: &Fact) -> String {
         Fact::Discarded => "discarded".into(),
         Fact::AccountClosed { class, until } => format!("closed {class} {}", until.as_millis()),
         Fact::AccountOpened => "opened".into(),
+        Fact::LedgerCounted { row } => format!("ledger counted {row}"),
     }
 }
 

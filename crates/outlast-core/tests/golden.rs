@@ -1,28 +1,40 @@
-//! Today's records, kept for ever: each line of the golden file is a record as version 1 wrote it, and reads as the same.
+//! Records, kept for ever: each line of a golden file is a record as that version wrote it, and reads as the same.
 //!
 //! A change that makes this test fail makes every journal in the world unreadable: give the new shape a new name or a
 //! default instead.
 
 use outlast_core::record::{EndReason, LandingCause, Outcome, RunEnd, RunSpec, Rung, ShimRef, TaskSpec, Verdict};
-use outlast_core::{AccountId, AgentName, Class, Epoch, Fact, Oid, TaskId, Timestamp, Usage};
+use outlast_core::{AccountId, AgentName, Class, Epoch, ExchangeId, Fact, Oid, TaskId, Timestamp, Usage};
 
-const GOLDEN: &str = include_str!("golden/facts-v1.jsonl");
+/// What version 1 wrote.
+const V1: &str = include_str!("golden/facts-v1.jsonl");
+/// What version 2 writes and version 1 did not.
+const V2: &str = include_str!("golden/facts-v2.jsonl");
 
 fn oid() -> Oid {
     Oid::new("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 }
 
-fn facts() -> Vec<Fact> {
-    let usage = Usage {
-        input: 1200,
-        cache_write: 30,
-        cache_read: 4000,
-        output: 77,
-        usd_nanos: 12_345,
-        unpriced: 0,
-        unmetered: 0,
-        exchanges: 1,
-    };
+const USAGE: Usage = Usage {
+    input: 1200,
+    cache_write: 30,
+    cache_read: 4000,
+    output: 77,
+    usd_nanos: 12_345,
+    unpriced: 0,
+    unmetered: 0,
+    exchanges: 1,
+};
+
+fn facts_of_v2() -> Vec<Fact> {
+    let exchange = Some(ExchangeId::new("019a2b3c4d5-7"));
+    vec![
+        Fact::Exchanged { number: 1, account: AccountId::new("api"), main: true, usage: USAGE, exchange },
+        Fact::LedgerCounted { row: 4711 },
+    ]
+}
+
+fn facts_of_v1() -> Vec<Fact> {
     let shim = ShimRef { pid: 4711, start_time: 99, boot_id: "0b1d".to_owned() };
     let task = TaskSpec {
         needs: vec![TaskId::new("models")],
@@ -56,7 +68,7 @@ fn facts() -> Vec<Fact> {
         Fact::Held { number: 1, class: Class::WindowQuota, until: Some(Timestamp::from_millis(1_796_000_000_000)) },
         Fact::Held { number: 1, class: Class::Overload, until: None },
         Fact::Released { number: 1 },
-        Fact::Exchanged { number: 1, account: AccountId::new("api"), main: true, usage },
+        Fact::Exchanged { number: 1, account: AccountId::new("api"), main: true, usage: USAGE, exchange: None },
         Fact::Checkpointed { number: 1, commit: oid() },
         Fact::AttemptExited { number: 1, outcome: Outcome::Finished },
         Fact::AttemptExited { number: 1, outcome: Outcome::Failed { class: Class::Crash, why: "exit 1".to_owned() } },
@@ -81,16 +93,18 @@ fn facts() -> Vec<Fact> {
 
 #[test]
 fn every_fact_is_written_as_it_always_was_and_reads_as_the_same() {
-    let written: Vec<String> = facts().iter().map(|fact| serde_json::to_string(fact).unwrap()).collect();
-    let golden: Vec<&str> = GOLDEN.lines().collect();
-    assert_eq!(written, golden);
-    let read: Vec<Fact> = golden.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(read, facts());
+    for (facts, golden) in [(facts_of_v1(), V1), (facts_of_v2(), V2)] {
+        let written: Vec<String> = facts.iter().map(|fact| serde_json::to_string(fact).unwrap()).collect();
+        let golden: Vec<&str> = golden.lines().collect();
+        assert_eq!(written, golden);
+        let read: Vec<Fact> = golden.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(read, facts);
+    }
 }
 
 #[test]
 fn a_record_stays_small() {
-    for fact in facts() {
+    for fact in facts_of_v1().into_iter().chain(facts_of_v2()) {
         assert!(serde_json::to_string(&fact).unwrap().len() < 300, "{fact:?}");
     }
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::task::{Attempt, Stage, Task};
-use outlast_core::{AccountId, AttemptId, Class, Core, RunId, Timestamp, Usage};
+use outlast_core::{AccountId, AttemptId, Class, Core, ExchangeId, LedgerRow, RunId, Timestamp, Usage};
 use outlast_gateway::{Admission, Ask, Denied, Dialect, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
-use outlast_journal::Outcome;
+use outlast_journal::{ExchangeRow, Outcome};
 use tokio::sync::oneshot;
 
 use crate::keys::{RunSecret, same};
@@ -126,8 +126,14 @@ impl Asks {
         }
     }
 
+    /// A new name for an exchange: by it, the next start knows which rows of the ledger nobody has to pay for.
+    fn exchange_id(&self, ask: &Ask, now: Timestamp) -> String {
+        let costs = if generates(ask.turn_kind) { "" } else { FREE };
+        format!("{:011x}-{:x}{costs}", now.as_millis(), self.exchanges)
+    }
+
     fn grant(&mut self, grant: Grant, pending: PendingAsk) {
-        let generates = !matches!(pending.ask.turn_kind, TurnKind::CountTokens | TurnKind::Models);
+        let generates = generates(pending.ask.turn_kind);
         let open = Open { attempt: grant.attempt.clone(), turn: grant.turn, generates };
         let exchange = grant.exchange_id.clone();
         // Who has left meanwhile sends nothing, and so settles nothing.
@@ -218,7 +224,7 @@ impl Asks {
                 continue;
             }
             let Some((until, class)) = core.closed_until(account, now) else {
-                let exchange_id = format!("{:011x}-{:x}", now.as_millis(), self.exchanges);
+                let exchange_id = self.exchange_id(ask, now);
                 return Fate::Go(Grant { exchange_id, attempt, account: account.clone(), turn });
             };
             if wait.is_none_or(|(known, _)| until < known) {
@@ -259,6 +265,14 @@ impl Asks {
         }
         Err(Denied::Revoked)
     }
+}
+
+/// How the name of an exchange ends that asks no model for anything.
+const FREE: &str = "-free";
+
+/// Whether a model is asked for anything; a list of models or a count of tokens costs nothing.
+const fn generates(kind: TurnKind) -> bool {
+    !matches!(kind, TurnKind::CountTokens | TurnKind::Models)
 }
 
 /// The gateway's port, over the loop.
@@ -317,10 +331,12 @@ impl Admission for EngineAdmission {
         if settled.outcome == Outcome::Complete {
             self.strikes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&settled.account);
         }
-        let usage = usage_of(&settled);
+        crate::fault::point("after_answer");
+        let usage = usage_of(settled.outcome, &settled.usage, settled.usd_nanos);
         let exchanged = settled.attempt.filter(|_| usage != Usage::default()).map(|AttemptId { run, task, number }| {
-            let main = settled.turn > 0 && settled.outcome != Outcome::Refused;
-            Command::Exchanged { run, task, number, account: settled.account, main, usage }
+            let main = is_main(settled.turn, settled.outcome);
+            let exchange = ExchangeId::new(settled.exchange_id.clone());
+            Command::Exchanged { run, task, number, account: settled.account, main, usage, exchange }
         });
         self.engine.settled(settled.exchange_id, exchanged);
     }
@@ -357,20 +373,35 @@ impl Admission for EngineAdmission {
 }
 
 /// What an exchange consumed, in the core's terms; nothing where nothing was asked of a model.
-fn usage_of(settled: &Settled) -> Usage {
-    if !matches!(settled.outcome, Outcome::Complete | Outcome::ClientGone | Outcome::Cut) {
+fn usage_of(outcome: Outcome, usage: &outlast_journal::Usage, usd_nanos: Option<i64>) -> Usage {
+    if !matches!(outcome, Outcome::Complete | Outcome::ClientGone | Outcome::Cut) {
         return Usage::default();
     }
-    let usage = &settled.usage;
     let known = usage.input.is_some() || usage.output.is_some();
     Usage {
         input: usage.input.unwrap_or(0),
         cache_write: usage.cache_write_5m.unwrap_or(0) + usage.cache_write_1h.unwrap_or(0),
         cache_read: usage.cache_read.unwrap_or(0),
         output: usage.output.unwrap_or(0),
-        usd_nanos: settled.usd_nanos.unwrap_or(0),
-        unpriced: u32::from(settled.usd_nanos.is_none()),
+        usd_nanos: usd_nanos.unwrap_or(0),
+        unpriced: u32::from(usd_nanos.is_none()),
         unmetered: u32::from(!known),
         exchanges: 1,
     }
+}
+
+/// Whether an exchange was a main turn of an agent.
+fn is_main(turn: u32, outcome: Outcome) -> bool {
+    turn > 0 && outcome != Outcome::Refused
+}
+
+/// A row of the ledger as it goes on record; nothing where it costs nothing, or is no attempt's.
+pub(crate) fn ledger_row(row: ExchangeRow) -> Option<LedgerRow> {
+    let usage = usage_of(row.outcome, &row.usage, row.usd_nanos);
+    let main = is_main(row.turn, row.outcome);
+    let ExchangeRow { exchange, attempt, account, .. } = row;
+    if exchange.ends_with(FREE) || usage == Usage::default() {
+        return None;
+    }
+    Some(LedgerRow { exchange: ExchangeId::new(exchange), attempt: attempt?, account, main, usage })
 }

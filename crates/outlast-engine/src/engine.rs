@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use outlast_core::RunId;
+use outlast_core::admit::Command;
 use outlast_core::driver::Driver;
-use outlast_gateway::{Dialect, Gateway, Upstream};
+use outlast_core::{Core, RunId};
+use outlast_gateway::{Dialect, Gateway, Upstream, reckon};
 use outlast_git::UserRepo;
-use outlast_journal::{Journal, Ledger};
+use outlast_journal::{Journal, JournalReader, Ledger};
 use outlast_process::Spawner;
 use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::{AccountInfo, Asks, EngineAdmission};
+use crate::admission::{AccountInfo, Asks, EngineAdmission, ledger_row};
 use crate::api;
 use crate::context::{Context, Trouble};
 use crate::effects::EngineEffects;
@@ -81,8 +82,17 @@ impl Engine {
         let home = home.repository(&place);
         home.create()?;
         let journal = Journal::open(home.journal())?;
-        let core = replay(&journal.reader()?)?;
-        let (ledger, _recovery) = Ledger::open(&journal)?;
+        let reader = journal.reader()?;
+        let core = replay(&reader)?;
+        let upstreams = || accounts.iter().map(|account| &account.upstream);
+        let (ledger, recovery) = Ledger::open_with(&journal, |unfinished| reckon(upstreams(), unfinished))?;
+        if !recovery.kept.is_empty() {
+            tracing::info!(exchanges = recovery.kept.len(), "what an engine before this one left is in the ledger now");
+        }
+        for path in recovery.unreadable {
+            tracing::error!(path = %path.display(), "an exchange of an engine before this one cannot be read");
+        }
+        let uncounted = uncounted(&core, &reader)?;
 
         let (handle, receiver) = LoopHandle::channel();
         let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();
@@ -121,8 +131,9 @@ impl Engine {
         let store = JournalStore::new(journal, handle.records());
         let driver = Driver::new(core, store, EngineEffects::new(context.clone(), Handle::current()));
         let driver = if starts { driver } else { driver.without_starts() };
-        let the_loop =
-            std::thread::Builder::new().name("state-loop".to_owned()).spawn(move || run(driver, asks, &receiver));
+        let the_loop = std::thread::Builder::new()
+            .name("state-loop".to_owned())
+            .spawn(move || run(driver, asks, &receiver, uncounted));
         let the_loop = the_loop.map_err(|e| Error::Internal(format!("no thread for the loop: {e}")))?;
         Ok(Self { handle, context, home, gateway_addr, leaving, gateway, the_loop, holder, lock })
     }
@@ -192,10 +203,16 @@ pub fn client_key() -> Result<String, Error> {
     Ok(format!("sk-outlast-{}", api::token()?))
 }
 
+/// What puts on record whatever the ledger has and the records have not: an engine before this one was killed in between.
+fn uncounted(core: &Core, reader: &JournalReader) -> Result<Vec<Command>, Error> {
+    let mut rows = Vec::new();
+    let last = reader.exchanges_after(core.ledger_row(), |row| rows.extend(ledger_row(row)))?;
+    Ok(core.recount(rows, last))
+}
+
 fn info(account: &Account) -> AccountInfo {
-    const DIALECTS: [Dialect; 4] = [Dialect::Anthropic, Dialect::Responses, Dialect::Chat, Dialect::Gemini];
     let provider = account.upstream.provider();
-    let dialects = DIALECTS.into_iter().filter(|&dialect| provider.speaks(dialect)).collect();
+    let dialects = Dialect::ALL.into_iter().filter(|&dialect| provider.speaks(dialect)).collect();
     AccountInfo { id: account.upstream.account().clone(), dialects, login: account.login }
 }
 

@@ -11,6 +11,7 @@ pub const POINTS: &[&str] = &[
     "after_workspace",
     "before_spawn",
     "after_spawn",
+    "after_answer",
     "after_exit",
     "before_end",
     "after_end",

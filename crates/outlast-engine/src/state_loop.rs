@@ -129,17 +129,22 @@ impl LoopHandle {
     }
 }
 
-/// Runs the loop until it is told to stop or the journal takes no more records.
+/// Runs the loop until it is told to stop or the journal takes no more records; `first` is taken in before anything else.
 ///
 /// # Errors
 /// Where records could not be made durable: nothing of them took effect, and the engine must stop.
-pub(crate) fn run<S, E>(mut driver: Driver<S, E>, mut asks: Asks, receiver: &Receiver<Message>) -> Result<(), Error>
+pub(crate) fn run<S, E>(
+    mut driver: Driver<S, E>,
+    mut asks: Asks,
+    receiver: &Receiver<Message>,
+    first: Vec<Command>,
+) -> Result<(), Error>
 where
     S: Store<Error = Error>,
     E: Effects,
 {
-    // The first turn has no input: it asks for everything that a crash left undone.
-    let mut batch: Vec<Message> = Vec::new();
+    // The first turn needs no input: it asks for everything that a crash left undone.
+    let mut batch: Vec<Message> = first.into_iter().map(|command| Message::Input(command.into(), None)).collect();
     let mut leaving = false;
     loop {
         let now = now();

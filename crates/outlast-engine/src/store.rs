@@ -15,7 +15,7 @@ use crate::error::Error;
 /// How many records lie between two snapshots: replay of that many takes a small part of a second.
 const SNAPSHOT_EVERY: u64 = 10_000;
 /// Rises whenever the shape of [`Core`] changes: a snapshot of another shape is not read.
-const SNAPSHOT_VERSION: u16 = 1;
+const SNAPSHOT_VERSION: u16 = 2;
 
 /// The engine's store: the journal, and everyone who listens to what it takes.
 pub(crate) struct JournalStore {

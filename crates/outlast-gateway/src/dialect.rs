@@ -19,6 +19,9 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Responses, Self::Chat, Self::Gemini];
+
     /// The name used in the ledger and in views.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 pub use body::BodyHash;
 pub use query::{Selection, Totals};
 pub use recovery::Recovery;
-pub use row::{AnswerHead, Closing, ExchangeRow, Opening, Outcome, Usage};
+pub use row::{AnswerHead, Closing, ExchangeRow, Opening, Outcome, Reckoning, Unfinished, Usage};
 pub use spool::Spool;
 
 use crate::lock::FileLock;
@@ -54,15 +54,26 @@ pub(crate) struct Shared {
 
 impl Ledger {
     /// Opens the ledger in `journal`, and first writes what an earlier process left in the spool: whatever an answer
-    /// had delivered becomes its body, as [`Outcome::Cut`] where nobody said how it ended.
+    /// had delivered becomes its body, as [`Outcome::Cut`] without a number where nobody said how it ended.
     ///
     /// # Errors
     /// [`Error::Locked`] when the ledger is open already; [`Error::NoSpace`] on a full disk (the spool stays).
     pub fn open(journal: &Journal) -> Result<(Self, Recovery), Error> {
+        Self::open_with(journal, |_| Reckoning::CUT)
+    }
+
+    /// As [`Ledger::open`]; `reckon` is asked what an exchange that nobody ended had come to.
+    ///
+    /// # Errors
+    /// As [`Ledger::open`].
+    pub fn open_with(
+        journal: &Journal,
+        reckon: impl Fn(&Unfinished<'_>) -> Reckoning,
+    ) -> Result<(Self, Recovery), Error> {
         let folder = schema::folder_of(journal.path()).join(SPOOL);
         fs::create_dir_all(&folder).map_err(|error| fault::io(&folder, "create", error))?;
         let lock = FileLock::take(&folder)?;
-        let (slots, left) = recovery::collect(&folder)?;
+        let (slots, left) = recovery::collect(&folder, reckon)?;
         let slots = Arc::new(slots);
         let (sender, receiver) = mpsc::channel();
         let keeper = Keeper::new(receiver, sender.clone(), Arc::clone(journal.writer()), Arc::clone(&slots))?;

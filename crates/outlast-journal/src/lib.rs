@@ -25,7 +25,8 @@ pub use entry::Entry;
 pub use error::Error;
 pub use journal::Journal;
 pub use ledger::{
-    AnswerHead, BodyHash, Closing, ExchangeRow, Ledger, Opening, Outcome, Recovery, Selection, Spool, Totals, Usage,
+    AnswerHead, BodyHash, Closing, ExchangeRow, Ledger, Opening, Outcome, Reckoning, Recovery, Selection, Spool,
+    Totals, Unfinished, Usage,
 };
 pub use pending::Pending;
 pub use reader::JournalReader;

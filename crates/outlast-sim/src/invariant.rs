@@ -47,6 +47,8 @@ pub enum Invariant {
     WakeInTime,
     /// The same seed gives the same records.
     SameSeedSameRecords,
+    /// Every exchange of the ledger is billed, once.
+    BilledOnce,
     /// Once the faults stop, everything comes to an end.
     Settles,
     /// The end is what the tasks came to.

@@ -16,6 +16,7 @@ mod bugbase;
 mod cli;
 mod disk;
 mod invariant;
+mod ledger;
 mod profile;
 mod referee;
 mod report;

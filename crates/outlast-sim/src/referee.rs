@@ -118,6 +118,7 @@ impl Referee {
                 }
                 Ok(())
             }
+            Stream::Ledger => Ok(()),
             Stream::Run(run) => scenario.run(run).map_or(Ok(()), |run| self.on_run(scenario, run, &record.fact)),
             Stream::Task(run, task) => {
                 scenario.spot(run, task).map_or(Ok(()), |spot| self.on_task(scenario, spot, record))

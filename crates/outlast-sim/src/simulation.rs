@@ -23,6 +23,7 @@ use self::people::Act;
 use crate::agenda::Agenda;
 use crate::disk::Disk;
 use crate::invariant::{Invariant, Violation};
+use crate::ledger::Ledger;
 use crate::profile::{Faults, Profile};
 use crate::referee::Referee;
 use crate::report::Report;
@@ -79,6 +80,7 @@ pub(crate) struct Simulation<'a> {
     rng: Rng,
     agenda: Agenda<Event>,
     disk: Disk,
+    ledger: Ledger,
     /// The orchestrator, while it lives.
     driver: Option<Driver<Disk, Requests>>,
     inbox: Vec<Input>,
@@ -120,6 +122,7 @@ impl<'a> Simulation<'a> {
             agenda: Agenda::new(),
             driver: Some(Driver::new(Core::default(), disk.clone(), Requests::default())),
             disk,
+            ledger: Ledger::default(),
             inbox: Vec::new(),
             turn_is_due: false,
             world: World::new(scenario.runs.len()),

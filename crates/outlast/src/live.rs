@@ -23,6 +23,7 @@ fn subject(stream: &Stream) -> String {
         Stream::Task(_, task) => format!("{:<20} ", task.to_string()),
         Stream::Run(_) => String::new(),
         Stream::Account(account) => format!("account {account} "),
+        Stream::Ledger => "ledger ".to_owned(),
     }
 }
 
@@ -96,6 +97,7 @@ fn quiet(fact: &Fact) -> String {
         Fact::LandRequested => "is to land".to_owned(),
         Fact::LandingStarted { new, .. } => format!("lands as {}", short(new.as_str())),
         Fact::DiscardRequested => "is to be discarded".to_owned(),
+        Fact::LedgerCounted { row } => format!("is on record up to row {row}"),
         _ => String::new(),
     }
 }

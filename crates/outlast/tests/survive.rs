@@ -25,6 +25,8 @@ mod names;
 mod review;
 #[path = "survive/running.rs"]
 mod running;
+#[path = "survive/spend.rs"]
+mod spend;
 #[path = "survive/user.rs"]
 mod user;
 #[path = "survive/world.rs"]

@@ -116,6 +116,7 @@ fn an_exchange_is_billed_whether_or_not_its_attempt_lives() {
         account: "max".into(),
         main: true,
         usage: Usage::default(),
+        exchange: "x".into(),
     };
     check("run\n task a\n a fails crash", exchanged("a"), "a exchanged 1");
     check("run\n task a", exchanged("b"), "refused: no task `b` in run `r`");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::admit::{AttemptNews, Command};
-use crate::ids::Oid;
+use crate::ids::{ExchangeId, Oid};
 use crate::record::{RunEnd, RunSpec, Rung, ShimRef, TaskSpec};
 use crate::testing::{core, run};
 use crate::usage::Usage;
@@ -14,7 +14,7 @@ fn usage_turns_and_checkpoints_add_up_after_an_attempt_is_over_too() {
     let mut core = core("run\n task a\n a fails crash");
     let usage = Usage { input: 5, output: 7, exchanges: 1, ..Usage::default() };
     for main in [true, false] {
-        let fact = Fact::Exchanged { number: 1, account: "max".into(), main, usage };
+        let fact = Fact::Exchanged { number: 1, account: "max".into(), main, usage, exchange: None };
         core.apply(&Record { at: Timestamp::EPOCH, stream: Stream::Task(run(), "a".into()), fact });
     }
     let task = &core.runs[&run()].tasks[0];
@@ -104,7 +104,10 @@ fn attempt_fact() -> impl Strategy<Value = Fact> {
         1 => number().prop_map(|number| Fact::Released { number }),
         1 => number().prop_map(|number| Fact::SessionSeen { number, session: "s".into() }),
         1 => (number(), oid()).prop_map(|(number, base)| Fact::WorkspaceReady { number, base }),
-        1 => number().prop_map(move |number| Fact::Exchanged { number, account: "m".into(), main: true, usage: huge }),
+        1 => (number(), prop::option::of("[ab]")).prop_map(move |(number, exchange)| {
+            let exchange = exchange.map(ExchangeId::new);
+            Fact::Exchanged { number, account: "m".into(), main: true, usage: huge, exchange }
+        }),
     ]
 }
 

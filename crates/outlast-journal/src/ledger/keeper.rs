@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use super::frames::{Contents, End, Parsed};
 use super::record::{Packed, Recorded};
-use super::row::{ExchangeRow, Outcome, Usage};
+use super::row::{ExchangeRow, Reckoning};
 use super::slot::{Slot, Slots};
 use crate::pending::Promise;
 use crate::writer::{Work, Writer};
@@ -38,6 +38,8 @@ pub(super) struct Finished {
     pub slot: Slot,
     /// How it ended; where nobody said, the spool file may.
     pub end: Option<End>,
+    /// What it had come to where nobody said.
+    pub reckoning: Option<Reckoning>,
     /// Kept at the first attempt to write it.
     pub promise: Option<Promise<()>>,
 }
@@ -131,7 +133,7 @@ impl Keeper {
         match finished.slot.read()? {
             Parsed::Exchange(mut contents) => {
                 contents.end = finished.end.clone().or(contents.end);
-                self.recorded(*contents).map(|recorded| Some(Box::new(recorded)))
+                self.recorded(*contents, finished.reckoning).map(|recorded| Some(Box::new(recorded)))
             }
             Parsed::NeverBegan => Ok(None),
             Parsed::Unreadable => {
@@ -141,13 +143,19 @@ impl Keeper {
         }
     }
 
-    fn recorded(&mut self, contents: Contents) -> Result<Recorded, Error> {
+    fn recorded(&mut self, contents: Contents, reckoning: Option<Reckoning>) -> Result<Recorded, Error> {
         let Contents { opening, request, head, answer, end } = contents;
         let stored = answer.len() as u64;
         let passed = end.as_ref().map_or(stored, |end| end.passed);
         let request_body = self.pack(&request)?;
         let answer_body = if passed == stored { self.pack(&answer)? } else { None };
         let closing = end.map(|end| end.closing);
+        let known = closing.as_ref().map_or(reckoning.unwrap_or(Reckoning::CUT), |closing| Reckoning {
+            outcome: closing.outcome,
+            usage: closing.usage,
+            usd_nanos: closing.usd_nanos,
+            estimated: closing.estimated,
+        });
         let row = ExchangeRow {
             exchange: opening.exchange,
             attempt: opening.attempt,
@@ -159,14 +167,14 @@ impl Keeper {
             first_byte_at: head.as_ref().map(|head| head.first_byte_at),
             ended_at: closing.as_ref().map(|closing| closing.ended_at),
             status: head.as_ref().map(|head| head.status),
-            outcome: closing.as_ref().map_or(Outcome::Cut, |closing| closing.outcome),
+            outcome: known.outcome,
             request_hash: request_body.as_ref().map(|body| body.hash),
             response_hash: answer_body.as_ref().map(|body| body.hash),
             request_bytes: request.len() as u64,
             response_bytes: passed,
-            usage: closing.as_ref().map_or(Usage::default(), |closing| closing.usage),
-            usd_nanos: closing.as_ref().and_then(|closing| closing.usd_nanos),
-            estimated: closing.as_ref().is_some_and(|closing| closing.estimated),
+            usage: known.usage,
+            usd_nanos: known.usd_nanos,
+            estimated: known.estimated,
             headers: head.map_or_else(|| "{}".to_owned(), |head| head.headers),
         };
         Ok(Recorded { row, bodies: [request_body, answer_body] })

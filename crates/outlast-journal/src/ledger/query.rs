@@ -105,6 +105,27 @@ impl JournalReader {
             .map_err(|error| fault::sqlite(&self.path, "read the exchanges", error))
     }
 
+    /// Hands every exchange that entered the ledger after its row `after` to `each`, in order, and returns the last row
+    /// (`after` when there was none). Rows are counted from 1 and never given twice.
+    ///
+    /// # Errors
+    /// The failure to read the file.
+    pub fn exchanges_after(&self, after: u64, mut each: impl FnMut(ExchangeRow)) -> Result<u64, Error> {
+        let failed = |error| fault::sqlite(&self.path, "read the exchanges", error);
+        let first = fault::integer("row", after)?;
+        let mut select = self
+            .connection
+            .prepare_cached(&format!("SELECT {COLUMNS}, rowid FROM exchange WHERE rowid > ?1 ORDER BY rowid"))
+            .map_err(failed)?;
+        let mut rows = select.query([first]).map_err(failed)?;
+        let mut last = after;
+        while let Some(row) = rows.next().map_err(failed)? {
+            last = row.get("rowid").map_err(failed)?;
+            each(exchange(row).map_err(failed)?);
+        }
+        Ok(last)
+    }
+
     /// One exchange; none when the ledger does not have it (yet).
     ///
     /// # Errors

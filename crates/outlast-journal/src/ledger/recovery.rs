@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Ledger;
-use super::frames::Parsed;
+use super::frames::{Contents, Parsed};
 use super::keeper::{Finished, Message};
+use super::row::{Reckoning, Unfinished};
 use super::slot::{EXTENSION, Slot, Slots};
 use crate::pending;
 use crate::{Error, fault};
@@ -22,12 +23,13 @@ pub struct Recovery {
 /// What lies in a spool folder.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    exchanges: Vec<(String, Slot)>,
+    /// What is to be said of those that nobody ended is known already.
+    exchanges: Vec<(String, Slot, Option<Reckoning>)>,
     unreadable: Vec<PathBuf>,
 }
 
 /// Sorts what lies in `folder`; the files of exchanges that never began are free at once.
-pub(super) fn collect(folder: &Path) -> Result<(Slots, Left), Error> {
+pub(super) fn collect(folder: &Path, reckon: impl Fn(&Unfinished<'_>) -> Reckoning) -> Result<(Slots, Left), Error> {
     let mut next = 0;
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| fault::io(folder, "list", error))? {
@@ -45,7 +47,12 @@ pub(super) fn collect(folder: &Path) -> Result<(Slots, Left), Error> {
     for path in found {
         let slot = Slot::open(path)?;
         match slot.read()? {
-            Parsed::Exchange(contents) => left.exchanges.push((contents.opening.exchange, slot)),
+            Parsed::Exchange(contents) => {
+                let Contents { opening, head, answer, end, .. } = *contents;
+                let unfinished = Unfinished { opening: &opening, head: head.as_ref(), answer: &answer };
+                let reckoning = end.is_none().then(|| reckon(&unfinished));
+                left.exchanges.push((opening.exchange, slot, reckoning));
+            }
             Parsed::NeverBegan => slots.put_back(slot),
             Parsed::Unreadable => left.unreadable.push(slot.set_aside()?),
         }
@@ -56,10 +63,11 @@ pub(super) fn collect(folder: &Path) -> Result<(Slots, Left), Error> {
 /// Writes what was left into the ledger.
 pub(super) fn keep(left: Left, ledger: &Ledger) -> Result<Recovery, Error> {
     let mut under_way = Vec::new();
-    for (exchange, slot) in left.exchanges {
+    for (exchange, slot, reckoning) in left.exchanges {
         let (promise, pending) = pending::pair(slot.path());
         // Refused only when the keeper has panicked; the promise in the message says so.
-        drop(ledger.shared.sender.send(Message::Finished(Finished { slot, end: None, promise: Some(promise) })));
+        let finished = Finished { slot, end: None, reckoning, promise: Some(promise) };
+        drop(ledger.shared.sender.send(Message::Finished(finished)));
         under_way.push((exchange, pending));
     }
     let mut recovery = Recovery { kept: Vec::new(), unreadable: left.unreadable };

@@ -52,6 +52,35 @@ pub struct Closing {
     pub estimated: bool,
 }
 
+/// An exchange whose process ended before it did, as the spool has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Unfinished<'a> {
+    /// What was known when the request went out.
+    pub opening: &'a Opening,
+    /// How the answer began, if it did.
+    pub head: Option<&'a AnswerHead>,
+    /// As much of the answer as had passed.
+    pub answer: &'a [u8],
+}
+
+/// What can be said of an exchange that nobody ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reckoning {
+    /// How it ended, as far as its head tells.
+    pub outcome: Outcome,
+    /// The tokens that the provider had named by then.
+    pub usage: Usage,
+    /// The price in billionths of a US dollar, where tokens and the model's price are known.
+    pub usd_nanos: Option<i64>,
+    /// Whether more may be billed than the numbers say.
+    pub estimated: bool,
+}
+
+impl Reckoning {
+    /// That it broke off, and nothing else.
+    pub const CUT: Self = Self { outcome: Outcome::Cut, usage: Usage::UNKNOWN, usd_nanos: None, estimated: false };
+}
+
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -102,6 +131,18 @@ pub struct Usage {
     pub output: Option<u64>,
     /// The part of the output that was reasoning.
     pub reasoning: Option<u64>,
+}
+
+impl Usage {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self {
+        input: None,
+        cache_write_5m: None,
+        cache_write_1h: None,
+        cache_read: None,
+        output: None,
+        reasoning: None,
+    };
 }
 
 /// One exchange as the ledger keeps it.

@@ -89,7 +89,8 @@ impl Spool {
         let (promise, pending) = pending::pair(self.slot.as_ref().map_or("".as_ref(), Slot::path));
         if let Some(slot) = self.slot.take() {
             // Refused only when the keeper has panicked: the promise in the message says so, and the file stays.
-            drop(self.shared.sender.send(Message::Finished(Finished { slot, end, promise: Some(promise) })));
+            let finished = Finished { slot, end, reckoning: None, promise: Some(promise) };
+            drop(self.shared.sender.send(Message::Finished(finished)));
         }
         pending
     }

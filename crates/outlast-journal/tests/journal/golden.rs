@@ -34,7 +34,7 @@ fn entries() -> Vec<Entry> {
 const REQUEST: &[u8] = b"{\"model\": \"sonnet\", \"messages\": []}";
 const ANSWER: &[u8] = b"event: message_stop\ndata: {}\n\n";
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for file in fs::read_dir(from).unwrap().map(|file| file.unwrap().path()) {
         let target = to.join(file.file_name().unwrap());

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use outlast_core::{AttemptId, RunId, TaskId, Timestamp};
 use outlast_journal::{BodyHash, Closing, Error, ExchangeRow, Journal, JournalReader, Ledger, Outcome, Recovery};
-use outlast_journal::{Selection, Spool, Totals, Usage};
+use outlast_journal::{Reckoning, Selection, Spool, Totals, Usage};
 
+use crate::golden::copy;
 use crate::support::{closing, entry, head, opening};
 
 struct Open {
@@ -232,4 +233,46 @@ fn a_damaged_or_missing_pack_is_said_and_writing_goes_on() {
     spool.write(b"!").unwrap();
     spool.finish(closing(Outcome::Complete)).wait().unwrap();
     assert_eq!(journal.reader().unwrap().body(&BodyHash::of(b"!")).unwrap().unwrap(), b"!");
+}
+
+#[test]
+fn what_a_crash_left_unfinished_is_reckoned_and_what_had_ended_is_not() {
+    let open = open();
+    let cut = open.begin("cut", b"?", &[b"half of "]);
+    let never = open.ledger.begin(&opening("never", 1), b"?").unwrap();
+    // While another holds the database, an exchange that has ended is in its spool file alone.
+    let other = rusqlite::Connection::open(open.journal.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let ended = open.begin("ended", b"?", &[b"all of it"]).finish(closing(Outcome::ClientGone));
+    let crashed = tempfile::tempdir().unwrap();
+    copy(open.folder.path(), crashed.path());
+    other.execute_batch("ROLLBACK").unwrap();
+    ended.wait().unwrap();
+    drop((cut, never));
+
+    let journal = Journal::open(crashed.path().join("journal.db")).unwrap();
+    let usage = Usage { input: Some(3), ..Usage::default() };
+    let reckoning = Reckoning { outcome: Outcome::Refused, usage, usd_nanos: Some(9), estimated: true };
+    let (_ledger, recovery) = Ledger::open_with(&journal, |unfinished| {
+        let id = unfinished.opening.exchange.as_str();
+        let begun = unfinished.head.is_some();
+        assert_eq!((begun, unfinished.answer), if id == "cut" { (true, &b"half of "[..]) } else { (false, &b""[..]) });
+        if begun { reckoning } else { Reckoning::CUT }
+    })
+    .unwrap();
+    let mut kept = recovery.kept;
+    kept.sort();
+    assert_eq!(kept, ["cut", "ended", "never"]);
+    let mut rows = Vec::new();
+    let reader = journal.reader().unwrap();
+    assert_eq!(reader.exchanges_after(0, |row| rows.push(row)).unwrap(), 3);
+    rows.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+    let told = |row: &ExchangeRow| (row.outcome, row.usage, row.usd_nanos, row.estimated, row.ended_at.is_some());
+    assert_eq!(told(&rows[0]), (Outcome::Refused, usage, Some(9), true, false));
+    let said = closing(Outcome::ClientGone);
+    assert_eq!(told(&rows[1]), (Outcome::ClientGone, said.usage, said.usd_nanos, said.estimated, true));
+    assert_eq!(told(&rows[2]), (Outcome::Cut, Usage::UNKNOWN, None, false, false));
+    assert_eq!(reader.exchanges_after(2, |row| rows.push(row)).unwrap(), 3);
+    assert_eq!(rows.len(), 4, "only what is new");
+    assert_eq!(reader.exchanges_after(3, |_| panic!("there is nothing new")).unwrap(), 3);
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::desired::Operation;
-use outlast_core::usage::Usage;
-use outlast_core::{Oid, Timestamp};
+use outlast_core::{AttemptId, Oid, Timestamp};
 
 use super::hands::{HandId, Stage};
 use super::{Event, Simulation};
@@ -40,9 +39,12 @@ impl Simulation<'_> {
         let account = self.scenario.accounts[plan.accounts[0]].clone();
         match *step {
             AgentStep::Exchange { main } => {
-                let (run, task) = (self.run_id(spot.run), plan.id.clone());
-                let usage = Usage { input: 1_000, output: 100, exchanges: 1, ..Usage::default() };
-                self.tell_command(Command::Exchanged { run, task, number, account, main, usage });
+                let attempt = AttemptId { run: self.run_id(spot.run), task: plan.id.clone(), number };
+                // The ledger has it before anyone is told, and keeps it whatever becomes of who is told.
+                let row = self.ledger.write(spot, attempt, account, main);
+                for _ in 0..row.times_told() {
+                    self.tell_command(row.told());
+                }
             }
             AgentStep::Hold { class, lasts: Some(lasts), closes: true } => {
                 let until = now.plus(Duration::from_millis(lasts));

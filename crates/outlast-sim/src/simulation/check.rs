@@ -27,6 +27,7 @@ impl Simulation<'_> {
         let core = driver.core();
         Invariant::LiveEqualsReplay.holds(*core == self.shadow, || "the state is not what is durable".into())?;
         if looks {
+            self.ledger.judge(&self.scenario, core, false)?;
             let desired = core.desired();
             Invariant::InFlightIsDesired.holds(desired.keys().eq(self.in_hand.keys()), || {
                 format!("desired: {:?}, in flight: {:?}", desired.keys(), self.in_hand.keys())
@@ -66,6 +67,7 @@ impl Simulation<'_> {
             self.world.at_rest(spot, "everything is over")?;
         }
         self.judge_targets()?;
+        self.ledger.judge(&self.scenario, core, true)?;
         if self.is_judged { self.referee.settled(&self.scenario, core) } else { Ok(()) }
     }
 

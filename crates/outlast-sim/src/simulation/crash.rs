@@ -2,7 +2,7 @@
 
 use outlast_core::Core;
 use outlast_core::desired::Operation;
-use outlast_core::driver::Driver;
+use outlast_core::driver::{Driver, Input};
 
 use super::hands::Stage;
 use super::people::Act;
@@ -156,6 +156,7 @@ impl Simulation<'_> {
             })?;
             replayed = core;
         }
+        self.inbox = self.ledger.recount(&replayed).into_iter().map(Input::from).collect();
         self.driver = Some(Driver::new(replayed, self.disk.clone(), Requests::default()));
         // Whoever started a run and got no answer starts it again.
         for run in 0..self.scenario.runs.len() {

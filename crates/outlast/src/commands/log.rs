@@ -37,7 +37,7 @@ fn line(record: &Record) -> Result<LogLine, Failure> {
     let (run, task) = match &record.stream {
         Stream::Task(run, task) => (run.to_string(), Some(task.to_string())),
         Stream::Run(run) => (run.to_string(), None),
-        Stream::Account(_) => (String::new(), None),
+        Stream::Account(_) | Stream::Ledger => (String::new(), None),
     };
     let (event, data) = named(&record.fact)?;
     Ok(LogLine { schema: schema("log"), at: rfc3339(record.at), run, task, event, data })

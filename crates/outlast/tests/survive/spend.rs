@@ -1,0 +1,125 @@
+//! What was paid for is on record: the engine is killed between an answer and its record, and the next one bills it, once.
+
+use std::fs;
+use std::sync::mpsc::channel;
+
+use notify::{RecursiveMode, Watcher as _};
+use outlast_core::RunId;
+use outlast_journal::{Journal, JournalReader, Ledger, Selection};
+use outlast_testkit::provider::{Fault, Rule, Script, When};
+use serde_json::Value;
+
+use crate::running::{LIMIT, Running};
+use crate::world::{Plan, World, text};
+
+fn world(script: Script) -> World {
+    let world = World::with_script(script);
+    world.plan(&Plan::new("land = \"auto\"\nconcurrency = 1").part("one").part("two"));
+    world
+}
+
+/// A command that is killed at a point.
+fn killed(world: &World, arguments: &[&str], fault: &str) {
+    let mut command = world.command(arguments);
+    command.env("OUTLAST_FAULT", fault);
+    let ran = Running::of(command).end();
+    assert!(ran.was_killed(), "{fault}:\n{}", ran.stderr);
+}
+
+/// Tokens by kind, and how many turns, over all tasks of `status --json`.
+fn told(status: &Value) -> ([u64; 4], u64) {
+    let tasks = status["tasks"].as_array().unwrap();
+    let sum = |kind: &str| tasks.iter().map(|task| task["tokens"][kind].as_u64().unwrap()).sum();
+    let turns = tasks.iter().map(|task| task["turns"].as_u64().unwrap()).sum();
+    (["input", "cache_write", "cache_read", "output"].map(sum), turns)
+}
+
+fn billed(world: &World) -> ([u64; 4], u64) {
+    let total = world.provider.bill().total;
+    let tokens = total.tokens;
+    ([tokens.input, tokens.cache_write, tokens.cache_read, tokens.output], total.answered)
+}
+
+/// Goes on to the end; the run, its tasks and the ledger say what the provider says.
+#[track_caller]
+fn everything_is_billed(world: &World, when: &str) {
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    let status = world.status();
+    assert_eq!(told(&status), billed(world), "{when}: {status:#}");
+    let total = world.provider.bill().total;
+    assert_eq!(status["budget"]["tokens_used"], total.tokens.total(), "{when}");
+    let ledger = journal(world).totals(&Selection::run(RunId::new(text(&status["run"])))).unwrap();
+    assert_eq!((ledger.output, ledger.exchanges), (total.tokens.output, total.requests), "{when}");
+}
+
+fn journal(world: &World) -> JournalReader {
+    JournalReader::open(world.homes()[0].join("journal.db")).unwrap()
+}
+
+#[test]
+fn killed_between_an_answer_and_its_record_the_totals_are_the_providers_bill() {
+    for n in 1..=3 {
+        let world = world(Script::default());
+        let fault = format!("after_answer:{n}");
+        killed(&world, &["run", "--yes"], &fault);
+        assert!(told(&world.status()).1 < world.provider.bill().total.answered, "{fault} lost nothing");
+        everything_is_billed(&world, &fault);
+    }
+}
+
+#[test]
+fn what_reached_the_ledger_and_no_record_is_counted_as_well() {
+    let world = world(Script::default());
+    killed(&world, &["run", "--yes"], "after_answer:1");
+    let journal = Journal::open(world.homes()[0].join("journal.db")).unwrap();
+    drop(Ledger::open(&journal).unwrap());
+    drop(journal);
+    everything_is_billed(&world, "with the row in the ledger");
+}
+
+#[test]
+fn killed_while_it_counts_what_was_missing_nothing_is_counted_twice() {
+    for fault in ["before_append:1", "after_append:1"] {
+        let world = world(Script::default());
+        killed(&world, &["run", "--yes"], "after_answer:1");
+        killed(&world, &["resume"], fault);
+        everything_is_billed(&world, fault);
+    }
+}
+
+/// Waits until an answer that is under way has come this far.
+fn until_spooled(world: &World, part: &[u8]) {
+    let spool = world.homes()[0].join("spool");
+    let (sender, changes) = channel();
+    let mut watcher = notify::recommended_watcher(move |change| drop(sender.send(change))).unwrap();
+    watcher.watch(&spool, RecursiveMode::NonRecursive).unwrap();
+    let is_there = || {
+        let mut files = fs::read_dir(&spool).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
+        files.any(|bytes| bytes.windows(part.len()).any(|window| window == part))
+    };
+    while !is_there() {
+        changes.recv_timeout(LIMIT).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn an_answer_cut_by_the_kill_counts_as_far_as_it_is_known_and_never_as_nothing() {
+    // One frame of the first answer, which names its input, and then nothing for as long as the engine lives.
+    let hang = Fault::Hang { after_frames: 1, seconds: None };
+    let rule = Rule { when: When { step: Some(1), ..When::default() }, fault: hang, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a request", |log| !log.is_empty());
+    until_spooled(&world, b"message_start");
+    run.kill_9();
+    world.run(&["resume"]).ends(0);
+    let rows = journal(&world).exchanges(&Selection::default()).unwrap();
+    let cut = rows.iter().find(|row| row.ended_at.is_none()).unwrap();
+    assert!(cut.usage.input.is_some() && cut.estimated, "{cut:#?}");
+    // Everything that the rows name is on record, and none of it twice.
+    let known: u64 = rows.iter().filter_map(|row| row.usage.input).sum();
+    let (told, _) = told(&world.status());
+    assert_eq!(told[0], known, "{rows:#?}");
+}
