@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outlast_core::TaskId;
-use outlast_core::plan::{Concurrency, Span};
+use outlast_core::plan::{CONCURRENCY_AUTO, Concurrency, Span};
 
 use crate::graph::Graph;
 use crate::layer::{AgentLayer, Layer, TaskLayer};
@@ -60,9 +60,21 @@ fn check_user(layer: &Layer, user: &UserConfig, findings: &mut Vec<Finding>) {
     {
         findings.push(above(&format!("concurrency {wanted}"), Some(at)));
     }
+    check_auto(layer, user.ceiling.concurrency, findings);
     let (budget, ceiling) = (&layer.run.budget, &user.ceiling.budget);
     if budget.is_above(*ceiling) {
         findings.push(above("the budget", budget.at.as_ref()));
+    }
+}
+
+/// Says where `auto`, written or by default, begins lower than it would.
+fn check_auto(layer: &Layer, most: Option<u32>, findings: &mut Vec<Finding>) {
+    let written = layer.run.concurrency.as_ref();
+    let is_auto = written.is_none_or(|concurrency| concurrency.value == Concurrency::Auto);
+    if let Some(most) = most.filter(|most| is_auto && *most < CONCURRENCY_AUTO) {
+        let message = format!("concurrency \"auto\" begins at {CONCURRENCY_AUTO}, and your ceiling cuts it to {most}");
+        let fix = "raise `concurrency` of `[ceiling]` in your config.toml, if more may work at once";
+        findings.push(Finding::new(Code::CeilingCutsAuto, written.map(|written| &written.at), message).fix(fix));
     }
 }
 

@@ -98,6 +98,8 @@ codes! {
     AgentCommand = "plan/agent-command", Error, "An agent is started by its kind's own recipe or, for the kind `command`, by its command.";
     /// A setting of the plan above the user's ceiling.
     AboveCeiling = "plan/above-ceiling", Warning, "Your own configuration sets the ceiling; a plan cannot raise it.";
+    /// `auto` concurrency that the user's ceiling cuts.
+    CeilingCutsAuto = "plan/ceiling-cuts-auto", Hint, "Your own configuration sets the ceiling, so that fewer tasks are worked on at once.";
     /// A Markdown file in the folder that is no task.
     NotATask = "plan/not-a-task", Hint, "Only the folder's own Markdown files are read, and of those only the ones whose front matter has a task's key.";
     /// A task without verify.
@@ -250,8 +252,10 @@ pub(crate) fn finish(findings: &mut [Finding], sources: &[&Source]) {
 
 /// Cuts the value from a line that may hold a credential: messages end up in logs and in front of others.
 fn without_secret(code: Code, line: &str) -> String {
+    // A number of tokens is no token.
+    let words = line.to_ascii_lowercase().replace("tokens", "");
     let suspicious = matches!(code, Code::UserOnly | Code::UnknownKey | Code::BadAccount)
-        || ["key", "token", "secret", "password", "@"].iter().any(|word| line.to_ascii_lowercase().contains(word));
+        || ["key", "token", "secret", "password", "@"].iter().any(|word| words.contains(word));
     match line.split_once(['=', ':']) {
         Some((key, _)) if suspicious && !key.trim_start().starts_with('[') => format!("{}= …", &line[..key.len()]),
         _ => line.to_owned(),
@@ -276,6 +280,8 @@ mod tests {
         assert_eq!(without_secret(Code::BadValue, "base_url = \"https://u:p@h\""), "base_url = …");
         assert_eq!(without_secret(Code::BadAccount, "[account.a]"), "[account.a]");
         assert_eq!(without_secret(Code::BadValue, "hours = \"8\""), "hours = \"8\"");
+        assert_eq!(without_secret(Code::BadValue, "budget = { tokens = 0 }"), "budget = { tokens = 0 }");
+        assert_eq!(without_secret(Code::BadValue, "token = \"t\""), "token = …");
     }
 
     #[test]

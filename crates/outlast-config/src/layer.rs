@@ -36,7 +36,6 @@ pub(crate) struct RunLayer {
     pub(crate) target: Option<Located<String>>,
     pub(crate) concurrency: Option<Located<Concurrency>>,
     pub(crate) land: Option<Land>,
-    pub(crate) pilot: Option<u32>,
     pub(crate) hot_files: Option<Texts>,
     pub(crate) budget: BudgetLayer,
     pub(crate) setup: Option<Texts>,
@@ -122,7 +121,6 @@ impl RunLayer {
         over(&mut self.target, above.target);
         over(&mut self.concurrency, above.concurrency);
         over(&mut self.land, above.land);
-        over(&mut self.pilot, above.pilot);
         over(&mut self.hot_files, above.hot_files);
         self.budget.overlay(above.budget);
         over(&mut self.setup, above.setup);

@@ -31,5 +31,5 @@ pub use finding::{Code, Finding, Severity};
 pub use plan::{Batch, Checked, PlanFiles, read_plan};
 pub use source::Source;
 pub use starter::{Facts, starter};
-pub use units::Hours;
+pub use units::{Hours, usd_micros};
 pub use user::{Account, Ceiling, KeyCommand, KeySource, Limits, Login, Provider, UserChecked, UserConfig, read_user};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use outlast_core::plan::{
-    AgentSpec, Concurrency, IDLE_TIMEOUT_DEFAULT, Land, Plan, RETRIES_DEFAULT, RunSettings, Step, TIMEOUT_DEFAULT, Task,
+    AgentSpec, Budget, Concurrency, IDLE_TIMEOUT_DEFAULT, Land, Plan, RETRIES_DEFAULT, RunSettings, Step,
+    TIMEOUT_DEFAULT, Task,
 };
 use outlast_core::{AccountId, AgentName, TaskId};
 
@@ -111,7 +112,7 @@ fn build(name: &str, layer: &Layer, user: Option<&UserConfig>) -> Plan {
         target: value(layer.run.target.as_ref()),
         concurrency: ceiling.over_concurrency(value(layer.run.concurrency.as_ref()).unwrap_or(Concurrency::Auto)),
         land: layer.run.land.unwrap_or(Land::Review),
-        pilot: layer.run.pilot,
+        pilot: None,
         hot_files: bare(layer.run.hot_files.as_ref()),
         budget: ceiling.over_budget(layer.run.budget.budget),
         setup: bare(layer.run.setup.as_ref()),
@@ -159,7 +160,7 @@ fn build_task(layer: &Layer, task: &TaskLayer, agent: AgentName) -> Task {
         timeout: value(shared.timeout.as_ref()).unwrap_or(TIMEOUT_DEFAULT),
         idle_timeout: value(shared.idle_timeout.as_ref()).unwrap_or(IDLE_TIMEOUT_DEFAULT),
         retries: shared.retries.unwrap_or(RETRIES_DEFAULT),
-        budget: shared.budget.budget,
+        budget: Budget::default(),
         source: Some(task.at.clone()),
     }
 }

@@ -1,4 +1,4 @@
-//! Values with a unit: durations, percentages, hours of the day, money.
+//! Values with a unit: durations, hours of the day, money.
 
 use std::time::Duration;
 
@@ -22,13 +22,6 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
         rest = rest[letters..].trim_start();
     }
     (smallest != u64::MAX).then(|| Duration::from_millis(total))
-}
-
-/// Reads a whole percentage such as `60%`, from 0 to 100.
-pub(crate) fn percent(text: &str) -> Option<u8> {
-    let number = text.trim().strip_suffix('%')?.trim_end();
-    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    number.parse().ok().filter(|&percent| digits && percent <= 100)
 }
 
 /// Hours of the day between which something is allowed; may pass midnight.
@@ -69,7 +62,7 @@ fn minute(text: &str) -> Option<u16> {
 }
 
 /// Turns US dollars into millionths, if they are a sensible sum.
-pub(crate) fn usd_micros(usd: f64) -> Option<u64> {
+pub fn usd_micros(usd: f64) -> Option<u64> {
     /// A billion dollars: beyond it is a slip of the pen, and far below it a float still holds a millionth.
     const USD_MAX: f64 = 1e9;
     if !(usd > 0.0 && usd <= USD_MAX) {
@@ -100,9 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_hours_and_money_stay_in_range() {
-        assert_eq!((percent("30%"), percent("100 %"), percent("101%")), (Some(30), Some(100), None));
-        assert_eq!((percent("30"), percent("%"), percent("+3%")), (None, None, None));
+    fn hours_and_money_stay_in_range() {
         let night = hours("22:00-08:00").unwrap();
         assert!(night.has(0) && night.has(22 * 60) && !night.has(8 * 60) && !night.has(12 * 60));
         assert!(hours("00:00-24:00").unwrap().has(1439));

@@ -7,7 +7,7 @@ mod account;
 use std::collections::BTreeMap;
 
 use outlast_core::AccountId;
-use outlast_core::plan::{Budget, Concurrency};
+use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency};
 
 pub use account::{Account, KeyCommand, KeySource, Limits, Login, Provider};
 
@@ -35,10 +35,11 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// Lowers a fixed number to the ceiling; `auto` stays and is bounded by whoever chooses the number.
+    /// Lowers a number to the ceiling; `auto` that would begin above it becomes the ceiling.
     pub fn over_concurrency(self, wanted: Concurrency) -> Concurrency {
         match (wanted, self.concurrency) {
             (Concurrency::Fixed(wanted), Some(most)) => Concurrency::Fixed(wanted.min(most)),
+            (Concurrency::Auto, Some(most)) if most < CONCURRENCY_AUTO => Concurrency::Fixed(most),
             (wanted, _) => wanted,
         }
     }
@@ -54,7 +55,7 @@ impl Ceiling {
         Budget {
             usd_micros: lower(wanted.usd_micros, self.budget.usd_micros),
             tokens: lower(wanted.tokens, self.budget.tokens),
-            window_percent: lower(wanted.window_percent, self.budget.window_percent),
+            window_percent: wanted.window_percent,
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::{Code, keys, refname};
 
 /// More at once than one machine can hold.
 const CONCURRENCY_MAX: u32 = 1000;
-const PILOT_MAX: u32 = 1000;
 
 pub(super) fn read(reader: &mut Reader<'_>, table: &Table) -> RunLayer {
     reader.check_keys(table, "`[run]`", keys::RUN);
@@ -23,7 +22,6 @@ pub(super) fn read(reader: &mut Reader<'_>, table: &Table) -> RunLayer {
         target: target(reader, table),
         concurrency: concurrency(reader, table),
         land: land.map(|land| land.value),
-        pilot: reader.small(table, "pilot", 1, PILOT_MAX).map(|pilot| pilot.value),
         hot_files: paths::read_list(reader, table, "hot_files", Meant::Glob),
         budget: shared::read_budget(reader, table),
         setup: shared::read_commands(reader, table, "setup"),

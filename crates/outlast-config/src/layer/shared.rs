@@ -22,7 +22,6 @@ pub(crate) struct Shared {
     pub(crate) reads: Option<Texts>,
     pub(crate) example: Option<Located<String>>,
     pub(crate) output: Option<Output>,
-    pub(crate) budget: BudgetLayer,
 }
 
 /// A `budget`, part by part, and where the last of its parts stands.
@@ -56,7 +55,6 @@ impl Shared {
         over(&mut self.reads, above.reads);
         over(&mut self.example, above.example);
         over(&mut self.output, above.output);
-        self.budget.overlay(above.budget);
     }
 }
 
@@ -64,7 +62,6 @@ impl BudgetLayer {
     pub(crate) fn overlay(&mut self, above: Self) {
         over(&mut self.budget.usd_micros, above.budget.usd_micros);
         over(&mut self.budget.tokens, above.budget.tokens);
-        over(&mut self.budget.window_percent, above.budget.window_percent);
         over(&mut self.at, above.at);
     }
 
@@ -73,9 +70,7 @@ impl BudgetLayer {
         fn above<T: PartialOrd>(part: Option<T>, ceiling: Option<T>) -> bool {
             matches!((part, ceiling), (Some(part), Some(ceiling)) if part > ceiling)
         }
-        above(self.budget.usd_micros, ceiling.usd_micros)
-            || above(self.budget.tokens, ceiling.tokens)
-            || above(self.budget.window_percent, ceiling.window_percent)
+        above(self.budget.usd_micros, ceiling.usd_micros) || above(self.budget.tokens, ceiling.tokens)
     }
 }
 
@@ -90,7 +85,6 @@ pub(crate) fn read(reader: &mut Reader<'_>, table: &Table) -> Shared {
         reads: paths::read_list(reader, table, "reads", Meant::Glob),
         example: paths::read_one(reader, table, "example", Meant::Path),
         output: read_output(reader, table),
-        budget: read_budget(reader, table),
     }
 }
 
@@ -129,13 +123,10 @@ pub(crate) fn read_budget(reader: &mut Reader<'_>, table: &Table) -> BudgetLayer
         return BudgetLayer::default();
     };
     reader.check_keys(budget, "`budget`", keys::BUDGET);
-    let window = reader.parsed(budget, "window", "a percentage from 1% to 100%, such as \"60%\"", |text| {
-        units::percent(text).filter(|&percent| percent > 0)
-    });
     let parts = Budget {
         usd_micros: read_usd(reader, budget),
         tokens: reader.integer(budget, "tokens", 1, TOKENS_MAX).map(|tokens| tokens.value),
-        window_percent: window.map(|window| window.value),
+        window_percent: None,
     };
     let at = find(table, "budget").map(|entry| reader.span(entry.node.at));
     BudgetLayer { budget: parts, at }

@@ -91,7 +91,7 @@ fn broken_text_is_refused_at_its_place() {
 
 #[test]
 fn values_of_the_wrong_kind_or_size_are_refused() {
-    let text = "[run]\ntarget = \"a..b\"\nconcurrency = 0\nland = \"now\"\nbudget = { usd = -1, window = \"200%\" }\n\
+    let text = "[run]\ntarget = \"a..b\"\nconcurrency = 0\nland = \"now\"\nbudget = { usd = -1, tokens = 0 }\n\
         [agent.a]\nkind = \"command\"\n[agent.b]\nkind = \"codex\"\ncommand = [\"x\"]\ninherit = [\"all\"]\n[agent.c]\n[agent.d]\nkind = \"claud-code\"\n\
         [defaults]\nagent = \"a\"\ntimeout = 20\nidle_timeout = \"5 minutes\"\nretries = 99\nverify = \"make\"\n";
     let tasks = task("t", "")
@@ -160,7 +160,6 @@ verify = ["pytest -q", "make 'all'"]
 model = "sonnet"
 timeout = "30m"
 retries = 0
-budget = { usd = 1.5 }
 [task.steps]
 imports = "! grep -q x y"
 look = ""
@@ -181,8 +180,6 @@ verify:
 model: sonnet
 timeout: 30m
 retries: 0
-budget:
-  usd: 1.5
 ---
 
 Do `this`:
@@ -250,6 +247,39 @@ fn a_plan_needs_the_users_accounts_and_keeps_below_the_ceiling() {
     let run = plan(checked).run;
     assert_eq!(run.concurrency, Concurrency::Fixed(4));
     assert_eq!((run.budget.usd_micros, run.budget.tokens), (Some(2_000_000), Some(1000)));
+}
+
+#[test]
+fn auto_is_bounded_by_the_ceiling_and_a_hint_says_so() {
+    let read = |concurrency: &str, most: u32| {
+        let user = crate::read_user(&Source::new("config.toml", &format!("[ceiling]\nconcurrency = {most}\n")));
+        let text = format!("[run]\n{concurrency}\n[agent.x]\nkind = \"codex\"\n") + &task("a", "");
+        let project = Some(Source::new("outlast.toml", &text));
+        let files = PlanFiles { name: "p".into(), project, batch: Batch::None, ignored: Vec::new() };
+        let checked = read_plan(&files, user.config.as_ref());
+        let cut = checked.findings.iter().filter(|finding| finding.code == crate::Code::CeilingCutsAuto);
+        let cut: Vec<(Severity, bool)> = cut.map(|finding| (finding.severity, finding.at.is_some())).collect();
+        (cut, plan(checked).run.concurrency)
+    };
+    assert_eq!(read("concurrency = \"auto\"", 3), (vec![(Severity::Hint, true)], Concurrency::Fixed(3)));
+    assert_eq!(read("", 3), (vec![(Severity::Hint, false)], Concurrency::Fixed(3)));
+    assert_eq!(read("concurrency = \"auto\"", 5), (Vec::new(), Concurrency::Auto));
+    assert_eq!(read("concurrency = 2", 3), (Vec::new(), Concurrency::Fixed(2)));
+}
+
+#[test]
+fn keys_whose_promise_cannot_be_kept_yet_are_refused() {
+    let refused = |text: &str, keys: &str| {
+        let checked = project(&format!("{text}\n[agent.x]\nkind = \"codex\"\n{}", task("a", keys)));
+        assert_eq!(checked.plan, None, "{text} {keys}");
+        let codes: Vec<_> = checked.findings.iter().map(|finding| (finding.code, finding.message.clone())).collect();
+        assert!(matches!(&codes[..], [(crate::Code::NotSupportedYet, _)]), "{codes:?}");
+        codes[0].1.clone()
+    };
+    assert_eq!(refused("[run]\npilot = 3", ""), "`pilot` in `[run]` is not supported yet");
+    assert_eq!(refused("[run]\nbudget = { window = \"60%\" }", ""), "`window` in `budget` is not supported yet");
+    assert_eq!(refused("[defaults]\nbudget = { usd = 1 }", ""), "`budget` in `[defaults]` is not supported yet");
+    assert_eq!(refused("", "budget = { usd = 1 }"), "`budget` in task `a` is not supported yet");
 }
 
 #[test]

@@ -22,8 +22,6 @@ pub struct Account {
     pub models: Vec<String>,
     /// Accounts with a smaller number are used first; 100 where none is given.
     pub priority: u32,
-    /// Share of each window kept for people, in percent.
-    pub reserve_percent: u8,
     /// Limits known beforehand.
     pub limits: Limits,
     /// Hours in which it may be used; `None` means always.
@@ -85,19 +83,8 @@ pub struct Limits {
     pub concurrent: Option<u32>,
 }
 
-const KEYS: &[&str] = &[
-    "login",
-    "key_env",
-    "key_command",
-    "key_file",
-    "provider",
-    "base_url",
-    "models",
-    "priority",
-    "reserve",
-    "limits",
-    "hours",
-];
+const KEYS: &[&str] =
+    &["login", "key_env", "key_command", "key_file", "provider", "base_url", "models", "priority", "limits", "hours"];
 const LIMITS: &[&str] = &["requests_per_minute", "tokens_per_minute", "concurrent"];
 const PRIORITY_DEFAULT: u32 = 100;
 const PER_MINUTE_MAX: u64 = 1_000_000_000;
@@ -122,7 +109,6 @@ pub(super) fn read(reader: &mut Reader<'_>, table: &Table, name: &str, at: usize
         reader.note(Code::BadAccount, at, message, "add the server's address, such as \"http://127.0.0.1:11434/v1\"");
     }
     let priority = reader.small(table, "priority", 0, u32::MAX).map_or(PRIORITY_DEFAULT, |priority| priority.value);
-    let reserve = reader.parsed(table, "reserve", "a percentage from 0% to 100%, such as \"30%\"", units::percent);
     let hours = reader.parsed(table, "hours", "hours such as \"22:00-08:00\"", units::hours);
     let models = reader.texts(table, "models");
     Some(Account {
@@ -132,7 +118,6 @@ pub(super) fn read(reader: &mut Reader<'_>, table: &Table, name: &str, at: usize
         base_url,
         models: bare(models.as_ref()),
         priority,
-        reserve_percent: reserve.map_or(0, |reserve| reserve.value),
         limits: read_limits(reader, table),
         hours: hours.map(|hours| hours.value),
         source: reader.span(at),
