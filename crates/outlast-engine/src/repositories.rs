@@ -71,6 +71,7 @@ impl Repositories {
     pub(crate) fn begin(&self, run: &RunId, target: &str) -> Result<Oid, Error> {
         // What lands is a commit in the user's name: without one, nothing need be started.
         self.user.user_identity()?;
+        self.user.committer_identity()?;
         let base = match self.user.resolve_target(target)?.tip {
             Some(tip) => tip,
             None => self.user.head()?.commit,
@@ -81,7 +82,7 @@ impl Repositories {
 
     /// What a task starts from: the run's base with the results of its needs.
     pub(crate) fn base(&self, run_base: &Oid, needs: &[Oid]) -> Result<Base, Error> {
-        Ok(match self.store.compose(run_base, needs)? {
+        Ok(match self.store.compose(&self.user, run_base, needs)? {
             Merged::Clean(commit) => Base::Commit(commit),
             Merged::Conflict(conflict) => Base::Conflict(paths(&conflict)),
         })
@@ -155,6 +156,7 @@ impl Repositories {
             author: self.user.user_identity()?,
             at: what.at,
         };
+            committer: self.user.committer_identity()?,
         Ok(match self.user.candidate(&self.store, &spec)? {
             CandidateOutcome::Ready(candidate) => Candidacy::Ready { candidate, old },
             CandidateOutcome::Empty => {

@@ -5,7 +5,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use gix::ObjectId;
@@ -18,6 +18,10 @@ use crate::{Error, Result, oid};
 
 /// Largest object of an agent's commit that is copied, in bytes.
 const OBJECT_LIMIT: u64 = 512 << 20;
+/// How much of its packs is copied in all, in bytes: none of them where they hold more.
+const PACKS_LIMIT: u64 = 2 << 30;
+/// How many files of packs are copied, for the same reason.
+const PACK_FILES_MAX: usize = 4096;
 /// Largest `packed-refs` that is read, in bytes.
 const PACKED_REFS_LIMIT: u64 = 64 << 20;
 /// Deepest folder below `refs/` that is looked into.
@@ -107,35 +111,59 @@ impl AgentRepo {
     /// The copied packs as an object database; `None` when there are none.
     fn packs(&self) -> Result<Option<&gix::odb::Handle>> {
         if self.packs.get().is_none() {
-            let made = self.copy_packs().map_err(Error::io("copy packs to", &self.scratch))?;
+            let made = self.copy_packs()?;
             self.packs.get_or_init(|| made);
         }
         Ok(self.packs.get().and_then(Option::as_ref).map(|(_, handle)| handle))
     }
 
-    fn copy_packs(&self) -> io::Result<Option<(tempfile::TempDir, gix::odb::Handle)>> {
+    /// Copies its packs to where it cannot change them. They are as large as the agent made them, so what is too much is
+    /// refused before anything is copied, and again while it is.
+    fn copy_packs(&self) -> Result<Option<(tempfile::TempDir, gix::odb::Handle)>> {
+        let failed = |e: io::Error| Error::io("copy packs to", &self.scratch)(e);
         let Ok(folder) = self.git_dir.descend(b"objects/pack".as_bstr()) else { return Ok(None) };
-        let wanted: Vec<_> = folder
-            .names()?
-            .into_iter()
-            .map(|(name, _)| name)
-            .filter(|name| name.as_encoded_bytes().ends_with(b".pack") || name.as_encoded_bytes().ends_with(b".idx"))
-            .collect();
-        if wanted.is_empty() {
+        let mut files = Vec::new();
+        let mut bytes: u64 = 0;
+        for (name, _) in folder.names().map_err(failed)? {
+            let raw = name.as_encoded_bytes();
+            if !raw.ends_with(b".pack") && !raw.ends_with(b".idx") {
+                continue;
+            }
+            // A pipe or a link under such a name is no pack, and would be none at the next try either.
+            let Some(size) = folder.file(raw.as_bstr()).ok().and_then(|file| Some(file.metadata().ok()?.len())) else {
+                continue;
+            };
+            bytes = bytes.saturating_add(size);
+            files.push(name);
+            if bytes > PACKS_LIMIT || files.len() > PACK_FILES_MAX {
+                return Err(too_much(bytes, files.len()));
+            }
+        }
+        if files.is_empty() {
             return Ok(None);
         }
-        std::fs::create_dir_all(&self.scratch)?;
-        let copy = tempfile::Builder::new().prefix("packs-").tempdir_in(&self.scratch)?;
-        std::fs::create_dir_all(copy.path().join("pack"))?;
-        for name in wanted {
-            // A pipe or a link under such a name is no pack, and would be none at the next try either.
-            let Ok(mut from) = folder.file(name.as_encoded_bytes().as_bstr()) else { continue };
-            let mut to = std::fs::File::create(copy.path().join("pack").join(&name))?;
-            io::copy(&mut from, &mut to)?;
+        std::fs::create_dir_all(&self.scratch).map_err(failed)?;
+        let copy = tempfile::Builder::new().prefix("packs-").tempdir_in(&self.scratch).map_err(failed)?;
+        std::fs::create_dir_all(copy.path().join("pack")).map_err(failed)?;
+        let mut left = PACKS_LIMIT;
+        for name in &files {
+            let Ok(from) = folder.file(name.as_encoded_bytes().as_bstr()) else { continue };
+            let mut to = std::fs::File::create(copy.path().join("pack").join(name)).map_err(failed)?;
+            // It may have grown since.
+            let copied = io::copy(&mut from.take(left.saturating_add(1)), &mut to).map_err(failed)?;
+            left = left.checked_sub(copied).ok_or_else(|| too_much(PACKS_LIMIT.saturating_add(1), files.len()))?;
         }
-        let handle = gix::odb::at(copy.path(), gix::hash::Kind::Sha1)?;
+        // What a small pack says of the size of its objects may be anything.
+        let alloc_limit_bytes = usize::try_from(OBJECT_LIMIT).ok();
+        let options = gix::odb::store::init::Options { alloc_limit_bytes, ..Default::default() };
+        let handle = gix::odb::at_opts(copy.path(), gix::hash::Kind::Sha1, None, options).map_err(failed)?;
         Ok(Some((copy, handle)))
     }
+}
+
+fn too_much(bytes: u64, files: usize) -> Error {
+    let limits = format!("more than {PACKS_LIMIT} bytes or {PACK_FILES_MAX} files are not copied");
+    Error::object("in a pack", format!("the repository has {bytes} bytes or more in {files} files of packs; {limits}"))
 }
 
 impl Source for AgentRepo {

@@ -2,7 +2,7 @@
 
 use outlast_core::{AgentName, Oid, RunId, TaskId, Timestamp};
 
-use crate::checkpoint::put_commit;
+use crate::checkpoint::put_commit_by;
 use crate::merge::{Conflict, Merged, Scratch};
 use crate::scope::tree_like;
 use crate::source::Source;
@@ -28,6 +28,8 @@ pub struct CandidateSpec {
     pub message: String,
     /// In whose name.
     pub author: Identity,
+    /// Who commits it.
+    pub committer: Identity,
     /// The date of the commit.
     pub at: Timestamp,
 }
@@ -73,7 +75,7 @@ impl UserRepo {
         } else {
             let from = scratch.commit(base, Vec::new())?;
             let (ours, theirs) = (scratch.commit(ours, vec![from])?, scratch.commit(theirs, vec![from])?);
-            match scratch.merge(ours, theirs)? {
+            match scratch.merge(ours, theirs, &self.settings()?)? {
                 Merged::Clean(tree) => oid::parse(&tree)?,
                 Merged::Conflict(conflict) => return Ok(CandidateOutcome::Conflict(conflict)),
             }
@@ -88,7 +90,7 @@ impl UserRepo {
             message => message.to_owned(),
         };
         let message = format!("{message}\n\n{}", trailers(spec));
-        let commit = put_commit(&mut batch, tree, vec![tip], &spec.author, spec.at, &message)?;
+        let commit = put_commit_by(&mut batch, tree, vec![tip], [&spec.author, &spec.committer], spec.at, &message)?;
         batch.finish()?;
         Ok(CandidateOutcome::Ready(Candidate {
             commit: oid::of(commit),

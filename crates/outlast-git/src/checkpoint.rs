@@ -239,16 +239,28 @@ pub(crate) fn put_commit(
     message: &str,
 ) -> Result<ObjectId> {
     let clean = |text: &str| text.replace(['\n', '\0', '<', '>'], " ").trim().to_owned();
-    let who = gix::actor::Signature {
-        name: clean(&author.name).into(),
-        email: clean(&author.email).into(),
+    let [author, committer] = by.map(|who| gix::actor::Signature {
+        name: clean(&who.name).into(),
+        email: clean(&who.email).into(),
         time: gix::date::Time { seconds: at.as_millis().div_euclid(1000), offset: 0 },
     };
     let commit = Commit {
         tree,
+) -> Result<ObjectId> {
+    put_commit_by(batch, tree, parents, [author, author], at, message)
+}
+
+/// Writes a commit by an author, then a committer.
+pub(crate) fn put_commit_by(
+    batch: &mut Batch<'_>,
+    tree: ObjectId,
+    parents: Vec<ObjectId>,
+    by: [&Identity; 2],
+    at: Timestamp,
+    message: &str,
         parents: parents.into(),
-        author: who.clone(),
-        committer: who,
+        author,
+        committer,
         encoding: None,
         message: message.replace('\0', " ").into(),
         extra_headers: Vec::new(),

@@ -6,12 +6,14 @@
 //! tree. The interface is synchronous: the engine calls it from threads that may block.
 
 mod agent_repo;
+mod attributes;
 mod candidate;
 mod checkpoint;
 mod copy;
 mod durable;
 mod error;
 mod fill;
+mod filters;
 mod git;
 mod inside;
 mod integration;
@@ -35,6 +37,7 @@ mod workspace;
 pub use candidate::{Candidate, CandidateOutcome, CandidateSpec};
 pub use checkpoint::{Checkpoint, CheckpointSpec, FILE_LIMIT_DEFAULT, Note, SkipReason};
 pub use error::{Error, Result};
+pub use filters::Unfiltered;
 pub use git::Git;
 pub use gix::bstr::{BStr, BString, ByteSlice};
 pub use inside::{read_inside, write_inside};

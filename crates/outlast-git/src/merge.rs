@@ -1,16 +1,22 @@
 //! Merges in memory: git's own merge, run on objects only, with no working tree and no configuration of anyone's.
 //!
 //! Intermediate objects go to a scratch folder that is dropped; what is wanted is copied into the store by the caller.
+//! A driver that `merge=` names is not run. A file that has one is not for git's plain merge either: where both sides
+//! changed it, that is a conflict.
+
+use std::collections::BTreeMap;
 
 use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice};
 use outlast_core::{Oid, Timestamp};
 
+use crate::attributes::{Attribute, Attributes};
 use crate::checkpoint::put_commit;
 use crate::objects::ObjectFolder;
-use crate::source::Reader;
+use crate::settings::Settings;
+use crate::source::{Reader, Source};
 use crate::user::Identity;
-use crate::{Error, Result, Store, oid, store};
+use crate::{Error, Result, Store, oid, store, tree};
 
 /// What a merge came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +74,69 @@ impl<'a> Scratch<'a> {
         Ok(commit)
     }
 
-    /// Merges two commits from where their histories part, and tells the tree.
-    pub(crate) fn merge(&self, ours: ObjectId, theirs: ObjectId) -> Result<Merged> {
+    /// Merges two commits from where their histories part, and tells the tree. `settings` are the user's, whose
+    /// attributes count.
+    pub(crate) fn merge(&self, ours: ObjectId, theirs: ObjectId, settings: &Settings) -> Result<Merged> {
+        let merged = self.merge_plainly(ours, theirs)?;
+        let driven = self.driven(ours, theirs, settings)?;
+        Ok(match merged {
+            Merged::Clean(tree) if driven.is_empty() => Merged::Clean(tree),
+            Merged::Clean(_) => Merged::Conflict(Conflict { paths: driven }),
+            Merged::Conflict(mut conflict) => {
+                conflict.paths.extend(driven);
+                conflict.paths.sort();
+                conflict.paths.dedup();
+                Merged::Conflict(conflict)
+            }
+        })
+    }
+
+    /// The paths that both sides changed, each in its way, and that attributes of any side keep from a plain merge.
+    fn driven(&self, ours: ObjectId, theirs: ObjectId, settings: &Settings) -> Result<Vec<BString>> {
+        let reader = self.reader()?;
+        let Some(base) = self.merge_base(ours, theirs)? else { return Ok(Vec::new()) };
+        let trees = [reader.tree_of(base)?, reader.tree_of(ours)?, reader.tree_of(theirs)?];
+        let [base, ours, theirs] = trees;
+        let changed = |side| -> Result<BTreeMap<BString, _>> {
+            let changes = tree::diff(&reader, Some(base), Some(side))?;
+            Ok(changes.into_iter().map(|change| (change.path, change.new)).collect())
+        };
+        let (ours, mut theirs) = (changed(ours)?, changed(theirs)?);
+        let both: Vec<BString> = ours
+            .into_iter()
+            .filter(|(path, ours)| theirs.remove(path).is_some_and(|theirs| theirs != *ours))
+            .map(|(path, _)| path)
+            .collect();
+        if both.is_empty() {
+            return Ok(both);
+        }
+        let mut sides = trees.map(|tree| Attributes::of_tree(&reader, tree, settings));
+        let mut is_driven = |path: &BString| {
+            sides.iter_mut().any(|side| match side.get(path.as_bstr(), "merge") {
+                Attribute::Unspecified | Attribute::Set => false,
+                Attribute::Unset => true,
+                Attribute::Value(driver) => driver != "text",
+            })
+        };
+        Ok(both.into_iter().filter(|path| is_driven(path)).collect())
+    }
+
+    /// Where two histories part; `None` where they have nothing in common.
+    fn merge_base(&self, ours: ObjectId, theirs: ObjectId) -> Result<Option<ObjectId>> {
+        let answer = self
+            .store
+            .call()
+            .env("GIT_OBJECT_DIRECTORY", self.folder.path())
+            .args(["merge-base".to_owned(), ours.to_string(), theirs.to_string()])
+            .run()?;
+        match answer.code() {
+            Some(0) => oid::parse_text(answer.stdout().to_str_lossy().trim()).map(Some),
+            Some(1) => Ok(None),
+            _ => Err(answer.into_error()),
+        }
+    }
+
+    fn merge_plainly(&self, ours: ObjectId, theirs: ObjectId) -> Result<Merged> {
         let answer = self
             .store
             .call()

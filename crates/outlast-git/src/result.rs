@@ -8,7 +8,7 @@ use crate::scope::tree_like;
 use crate::source::Source;
 use crate::store::result_ref;
 use crate::user::Identity;
-use crate::{Result, Store, copy, oid};
+use crate::{Result, Store, UserRepo, copy, oid};
 
 impl Store {
     /// Keeps `tree`, the verified in-scope tree of a task that started from `base`, as the task's result.
@@ -28,11 +28,11 @@ impl Store {
 
     /// The commit a task with needs starts from: the run's base with the results of its needs merged.
     ///
-    /// The same base and results give the same commit, in whatever order they are named.
+    /// The same base and results give the same commit, in whatever order they are named. Attributes of the user's own count.
     ///
     /// # Errors
     /// An object cannot be read or written, or git fails.
-    pub fn compose(&self, base: &Oid, results: &[Oid]) -> Result<Merged> {
+    pub fn compose(&self, user: &UserRepo, base: &Oid, results: &[Oid]) -> Result<Merged> {
         let mut results = results.iter().map(oid::parse).collect::<Result<Vec<_>>>()?;
         results.sort_unstable();
         results.dedup();
@@ -40,10 +40,10 @@ impl Store {
         if results.is_empty() {
             return Ok(Merged::Clean(base.clone()));
         }
-        let scratch = Scratch::new(self)?;
+        let (scratch, settings) = (Scratch::new(self)?, user.settings()?);
         let mut at = run_base;
         for result in &results {
-            let tree = match scratch.merge(at, *result)? {
+            let tree = match scratch.merge(at, *result, &settings)? {
                 Merged::Clean(tree) => oid::parse(&tree)?,
                 conflict => return Ok(conflict),
             };

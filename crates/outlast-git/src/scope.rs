@@ -58,6 +58,16 @@ pub enum Block {
     Gitlink,
 }
 
+impl Block {
+    /// The reason in words, of the path.
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::LinkLeavesTree => "it is a link that leads out of the tree",
+            Self::Gitlink => "it is a repository in the tree, of which only the id of a commit would land",
+        }
+    }
+}
+
 /// A change, split by a scope.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopeDiff {

@@ -20,7 +20,7 @@ impl Config {
         Ok(Self::parse(&listed))
     }
 
-    fn parse(listed: &[u8]) -> Self {
+    pub(crate) fn parse(listed: &[u8]) -> Self {
         let text = String::from_utf8_lossy(listed);
         let mut fields = text.split('\0');
         let mut pairs = Vec::new();

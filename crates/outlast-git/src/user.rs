@@ -98,16 +98,40 @@ impl UserRepo {
         Ok(Head { commit: oid::of(commit.detach()), branch: short })
     }
 
-    /// In whose name commits land: `author.*`, else `user.*`.
+    /// In whose name commits land, as git has it: `GIT_AUTHOR_*` of this process, else `author.*`, else `user.*`.
     ///
     /// # Errors
     /// [`Refusal::NoIdentity`]: outlast does not guess.
     pub fn user_identity(&self) -> Result<Identity> {
-        let get = |author: &str, user: &'static str| {
-            let set = |key: &str| self.config.get(key).map(str::trim).filter(|v| !v.is_empty()).map(str::to_owned);
-            set(author).or_else(|| set(user)).ok_or(Refusal::NoIdentity { missing: user })
+        self.identity("AUTHOR", "author", |name| std::env::var(name).ok())
+    }
+
+    /// Who commits what lands: `GIT_COMMITTER_*` of this process, else `committer.*`, else `user.*`.
+    ///
+    /// # Errors
+    /// As [`UserRepo::user_identity`].
+    pub fn committer_identity(&self) -> Result<Identity> {
+        self.identity("COMMITTER", "committer", |name| std::env::var(name).ok())
+    }
+
+    fn identity(&self, role: &str, section: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Identity> {
+        let some = |text: &str| Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
+        let set = |key: &str| self.config.get(key).and_then(some);
+        let get = |part: &str, user: &'static str| {
+            variable(&format!("GIT_{role}_{}", part.to_ascii_uppercase()))
+                .and_then(|text| some(&text))
+                .or_else(|| set(&format!("{section}.{part}")))
+                .or_else(|| set(user))
         };
-        Ok(Identity { name: get("author.name", "user.name")?, email: get("author.email", "user.email")? })
+        let name = get("name", "user.name").ok_or(Refusal::NoIdentity { missing: "user.name" })?;
+        // Of the address alone, git takes the last resort that every mail program knows.
+        let email = get("email", "user.email").or_else(|| variable("EMAIL").and_then(|text| some(&text)));
+        Ok(Identity { name, email: email.ok_or(Refusal::NoIdentity { missing: "user.email" })? })
+    }
+
+    /// A value of the user's configuration; the key's section and name are in lower case.
+    pub(crate) fn config_value(&self, key: &str) -> Option<&str> {
+        self.config.get(key)
     }
 
     /// A fingerprint of the repository's own configuration file, which tells whether anyone changed it meanwhile.
@@ -161,3 +185,6 @@ impl UserRepo {
         Refusal::GitRefused { path: self.root.clone(), stderr: why.to_string() }.into()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -164,6 +164,7 @@ impl World {
             message: format!("Do {task}"),
             author: self.user.user_identity().unwrap(),
             at: at(60),
+            committer: self.user.committer_identity().unwrap(),
         }
     }
 

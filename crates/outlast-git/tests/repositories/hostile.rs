@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outlast_git::{Integration, Removal, Scope, Spec, Workspace};
+use outlast_git::{Integration, Note, Pinned, Removal, Scope, Spec, Workspace};
 
 use crate::fixture::{World, executable, git, write};
 
@@ -89,7 +89,7 @@ fn nothing_that_an_agent_plants_runs() {
     assert_eq!(crate::fixture::read(integration.path(), "README.md"), "changed by the agent\n");
 
     // A task that needs this result starts with the rewritten filter in its tree.
-    let outlast_git::Merged::Clean(composed) = world.store.compose(&world.base, &[result]).unwrap() else {
+    let outlast_git::Merged::Clean(composed) = world.store.compose(&world.user, &world.base, &[result]).unwrap() else {
         panic!("conflict")
     };
     let spec = Spec { base: composed, ..world.spec("next") };
@@ -133,4 +133,30 @@ fn nothing_is_read_through_a_link_that_an_agent_put_in_the_way() {
     assert!(listed.contains("120000 src") && !listed.contains("src/"), "{listed}");
     workspace.remove(&world.store, &world.user, &Removal::Forced).unwrap();
     assert_eq!(crate::fixture::read(&secret, "a.rs"), "the user's key");
+}
+
+#[test]
+fn packs_of_any_size_cost_the_agents_commits_and_not_the_tree() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    write(path, "work.txt", "done\n");
+    git(path, &["add", "-A"]);
+    git(path, &["-c", "user.name=Agent", "-c", "user.email=a@example.org", "commit", "-qm", "by the agent"]);
+    git(path, &["repack", "-adlq"]);
+    let whole = world.checkpoint(&workspace, "t");
+    assert!(whole.notes.is_empty(), "{:?}", whole.notes);
+
+    git(path, &["-c", "user.name=Agent", "-c", "user.email=a@example.org", "commit", "-qm", "again", "--allow-empty"]);
+    git(path, &["repack", "-adlq"]);
+    // A hundred gigabytes that take no room: reading them would take for ever.
+    let planted = path.join(".git/objects/pack/pack-planted.pack");
+    std::fs::File::create(planted).unwrap().set_len(100 << 30).unwrap();
+    write(path, "more.txt", "also done\n");
+    let kept = world.checkpoint(&workspace, "t");
+    assert_eq!(world.text(&kept.commit, "more.txt"), "also done");
+    let [Note::HeadNotCopied { why, .. }] = kept.notes.as_slice() else { panic!("{:?}", kept.notes) };
+    assert!(why.contains(" bytes or more in 3 files of packs"), "{why}");
+    let Pinned::No(open) = workspace.pinned(&world.store, &world.user).unwrap() else { panic!("the commit is pinned") };
+    assert!(open.iter().any(|what| what.contains("is not in the store")), "{open:?}");
 }

@@ -91,7 +91,7 @@ fn results_bases_and_packed_stores_survive_too() {
     let result =
         world.store.keep_result(&world.run, &"a".into(), &world.base, &end.tree, crate::fixture::at(1)).unwrap();
     assert_eq!(world.store.result(&world.run, &"a".into()).unwrap(), Some(result.clone()));
-    let outlast_git::Merged::Clean(base) = world.store.compose(&world.base, &[result]).unwrap() else {
+    let outlast_git::Merged::Clean(base) = world.store.compose(&world.user, &world.base, &[result]).unwrap() else {
         panic!("conflict")
     };
     let spec = outlast_git::Spec { base, ..world.spec("b") };
