@@ -238,15 +238,6 @@ pub(crate) fn put_commit(
     at: Timestamp,
     message: &str,
 ) -> Result<ObjectId> {
-    let clean = |text: &str| text.replace(['\n', '\0', '<', '>'], " ").trim().to_owned();
-    let [author, committer] = by.map(|who| gix::actor::Signature {
-        name: clean(&who.name).into(),
-        email: clean(&who.email).into(),
-        time: gix::date::Time { seconds: at.as_millis().div_euclid(1000), offset: 0 },
-    };
-    let commit = Commit {
-        tree,
-) -> Result<ObjectId> {
     put_commit_by(batch, tree, parents, [author, author], at, message)
 }
 
@@ -258,6 +249,15 @@ pub(crate) fn put_commit_by(
     by: [&Identity; 2],
     at: Timestamp,
     message: &str,
+) -> Result<ObjectId> {
+    let clean = |text: &str| text.replace(['\n', '\0', '<', '>'], " ").trim().to_owned();
+    let [author, committer] = by.map(|who| gix::actor::Signature {
+        name: clean(&who.name).into(),
+        email: clean(&who.email).into(),
+        time: gix::date::Time { seconds: at.as_millis().div_euclid(1000), offset: 0 },
+    });
+    let commit = Commit {
+        tree,
         parents: parents.into(),
         author,
         committer,
