@@ -8,6 +8,7 @@ mod answer;
 mod arrival;
 mod background;
 mod books;
+mod closing;
 mod command;
 mod fault;
 mod file;
@@ -23,6 +24,7 @@ mod tools;
 mod window;
 
 pub use background::Background;
+pub use closing::{Closing, ClosingTally};
 pub use command::main;
 pub use fault::{Fault, InlineFault, Rule, When};
 pub use file::Script;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::arrival::{Arrival, Ruling, Settlement};
+use super::closing::{Closings, Moment};
 use super::fault::{Fault, RuleState, Subject};
 use super::file::Script;
 use super::log::{Bill, Ended, LogEntry, Tally};
@@ -17,6 +18,7 @@ use super::window::WindowState;
 pub(super) struct Books {
     rules: Vec<RuleState>,
     windows: Vec<WindowState>,
+    closings: Closings,
     /// How often each fault of a script has struck, by conversation, turn and place.
     struck: BTreeMap<(String, usize, usize), u64>,
     log: Vec<LogEntry>,
@@ -29,6 +31,7 @@ impl Books {
         Self {
             rules: script.fault.iter().cloned().map(RuleState::new).collect(),
             windows: script.window.iter().cloned().map(WindowState::new).collect(),
+            closings: Closings::new(&script.closing),
             struck: BTreeMap::new(),
             log: Vec::new(),
             bodies: script.keep_bodies.then(Vec::new),
@@ -48,6 +51,14 @@ impl Books {
         let step = entry.step.map(|step| step - 1);
         let number = self.enter(entry, body);
         self.tally(number, |tally| tally.requests += 1);
+        let at = Moment { since_start: now, unix, unix_ms: self.entry(number).arrived_at_ms };
+        if let Some(shut) = self.closings.check(dialect, at) {
+            self.bill.requests_into_closed_window += u64::from(shut.known);
+            let entry = self.entry(number);
+            entry.window = Some(shut.name);
+            entry.into_closed_window = shut.known;
+            return self.refuse(number, shut.refusal);
+        }
         let closed = self.windows.iter_mut().find_map(|window| window.check(&key, dialect, now, unix));
         if let Some(closed) = closed {
             self.bill.requests_into_closed_window += u64::from(closed.known);
@@ -71,6 +82,7 @@ impl Books {
                 }
                 let headroom =
                     self.windows.iter().flat_map(|window| window.headroom(&key, dialect, now, unix)).collect();
+                self.closings.take(at);
                 Ruling::Answer { number, fault, headroom }
             }
         }
@@ -84,6 +96,7 @@ impl Books {
         entry.ended = settlement.ended;
         entry.billed = settlement.billed;
         let key = entry.key.clone();
+        self.closings.settle();
         if admitted {
             let tokens = settlement.billed.map_or(0, |usage| usage.total());
             self.windows.iter_mut().for_each(|window| window.settle(&key, tokens));
@@ -98,7 +111,8 @@ impl Books {
     }
 
     pub(super) fn bill(&self) -> Bill {
-        self.bill.clone()
+        let (closings, in_flight) = (self.closings.tallies(), self.closings.in_flight());
+        Bill { closings, in_flight, ..self.bill.clone() }
     }
 
     pub(super) fn log(&self) -> Vec<LogEntry> {

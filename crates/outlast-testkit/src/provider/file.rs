@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::closing::Closing;
 use super::fault::Rule;
 use super::window::Window;
 use crate::error::Attempt;
@@ -27,6 +28,10 @@ pub struct Script {
     pub fault: Vec<Rule>,
     /// Quota windows.
     pub window: Vec<Window>,
+    /// Times in which nothing is taken from anybody.
+    pub closing: Vec<Closing>,
+    /// Milliseconds that the model thinks before the first byte of every answer; who leaves meanwhile pays all the same.
+    pub latency_ms: u64,
     /// Milliseconds before each event of every streamed answer.
     pub frame_delay_ms: u64,
     /// Keeps request bodies in memory for [`crate::provider::Running::body`].
@@ -65,6 +70,13 @@ impl Script {
     #[must_use]
     pub fn with_window(mut self, window: Window) -> Self {
         self.window.push(window);
+        self
+    }
+
+    /// Adds a closing.
+    #[must_use]
+    pub fn with_closing(mut self, closing: Closing) -> Self {
+        self.closing.push(closing);
         self
     }
 

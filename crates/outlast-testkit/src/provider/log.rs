@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::closing::ClosingTally;
 use crate::wire::{Dialect, Usage};
 
 /// How an exchange ended.
@@ -59,7 +60,7 @@ pub struct LogEntry {
     pub fault: Option<String>,
     /// The window that refused it.
     pub window: Option<String>,
-    /// That window's refusal was already known to this key.
+    /// That window's refusal was already known to this key, a closing's to anybody.
     pub into_closed_window: bool,
     /// How it ended.
     pub ended: Ended,
@@ -91,4 +92,10 @@ pub struct Bill {
     pub scenarios: BTreeMap<String, Tally>,
     /// Requests into a window whose closing was already known to the key.
     pub requests_into_closed_window: u64,
+    /// The closings that have begun.
+    #[serde(default)]
+    pub closings: Vec<ClosingTally>,
+    /// How many requests are being answered at this moment.
+    #[serde(default)]
+    pub in_flight: u64,
 }

@@ -111,6 +111,11 @@ impl Exchange {
         Self { keeper, number, status: 0, full, declared: None, begun: false, settled: false }
     }
 
+    /// Notes that the model is at work: who leaves from here on pays.
+    pub(super) fn think(&mut self) {
+        self.begun = true;
+    }
+
     /// Notes that the headers go out now.
     pub(super) fn begin(&mut self, status: u16) {
         self.status = status;

@@ -31,6 +31,7 @@ pub(super) struct Responder {
     pub keys: Option<Vec<String>>,
     pub models: Vec<String>,
     pub frame_delay: Duration,
+    pub latency: Duration,
 }
 
 /// Answers one request. An error closes the connection without a word.
@@ -168,6 +169,10 @@ async fn perform(
         Some(Fault::Hold { seconds: Some(seconds) }) => tokio::time::sleep(Duration::from_secs_f64(*seconds)).await,
         Some(Fault::Hold { seconds: None }) => std::future::pending().await,
         _ => {}
+    }
+    if !responder.latency.is_zero() {
+        exchange.think();
+        tokio::time::sleep(responder.latency).await;
     }
     let frames = if stream {
         dialect.frames(answer)

@@ -66,6 +66,7 @@ impl Provider {
             keys: script.keys,
             models: script.models,
             frame_delay: Duration::from_millis(script.frame_delay_ms),
+            latency: Duration::from_millis(script.latency_ms),
         });
         Ok(Running { addr, keeper, listening: tokio::spawn(listen(listener, responder)) })
     }

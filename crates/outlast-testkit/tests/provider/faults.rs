@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outlast_testkit::provider::{Ended, Fault, Rule, Says, Script, When, Window, WindowKind};
+use outlast_testkit::provider::{Closing, Ended, Fault, RefusalKind, Rule, Says, Script, When, Window, WindowKind};
 use serde_json::{Value, json};
 
 use crate::way::{GOAL, WAYS, Way, start};
@@ -152,4 +152,45 @@ async fn a_full_window_refuses_until_its_reset_and_counts_who_knew() {
     let wait: u64 = closed.header("retry-after").parse().unwrap();
     tokio::time::sleep(Duration::from_secs(wait)).await;
     assert_eq!(ask("a").await.status, 200, "open again after the stated wait");
+}
+
+#[tokio::test]
+async fn a_closing_refuses_every_key_and_what_was_taken_before_it_is_answered() {
+    let closing = Closing {
+        name: "storm".to_owned(),
+        after_requests: 1,
+        seconds: 1.2,
+        reason: RefusalKind::Overload,
+        says: Says::Reset,
+    };
+    let script = Script { latency_ms: 300, ..Script::default() };
+    let provider = start(script.with_closing(closing)).await;
+    let ask = |key: &'static str| Way::Anthropic.ask(&provider, key, GOAL, true);
+    let second = async {
+        provider.wait_until(|log| !log.is_empty()).await;
+        ask("b").await
+    };
+    let (taken, refused) = tokio::join!(ask("a"), second);
+    assert_eq!((taken.status, refused.status), (200, 529));
+    assert!(taken.text().contains("message_stop"), "it is answered to its end");
+    assert_eq!(ask("a").await.status, 529);
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    tokio::time::sleep(Duration::from_secs(wait)).await;
+    assert_eq!(ask("a").await.status, 200, "open again after the stated wait");
+
+    let bill = provider.bill().await;
+    assert_eq!((bill.total.refused, bill.requests_into_closed_window, bill.in_flight), (2, 1, 0));
+    let [tally] = bill.closings.as_slice() else { panic!("one closing has begun: {:?}", bill.closings) };
+    assert_eq!((tally.in_flight, tally.refused), (1, 2));
+    assert!(tally.taken_again_at_ms.is_some_and(|again| again >= tally.ends_at_ms), "{tally:?}");
+}
+
+#[tokio::test]
+async fn a_model_thinks_before_the_first_byte_and_who_leaves_meanwhile_pays() {
+    let provider = start(Script { latency_ms: 60_000, ..Script::default() }).await;
+    let asking = Way::Anthropic.ask(&provider, "k", GOAL, true);
+    assert!(tokio::time::timeout(Duration::from_millis(200), asking).await.is_err(), "no answer yet");
+    let entry = provider.wait_until(|log| log[0].ended != Ended::Open).await.remove(0);
+    assert_eq!((entry.ended, entry.status), (Ended::ClientGone, 0));
+    assert!(entry.billed.is_some_and(|usage| usage.output > 0), "{entry:?}");
 }
