@@ -179,6 +179,10 @@ pub enum LandingNews {
     Landed(Oid),
     /// It did not happen.
     Refused {
+        /// The commit that was to land; none where no candidate came of it.
+        commit: Option<Oid>,
+        /// How many landings of it were refused before this one: the same commit may be made again.
+        refusals: u32,
         /// Why.
         cause: LandingCause,
         /// For people.
@@ -334,7 +338,15 @@ impl Core {
                 Ok(Some(Fact::LandingStarted { old, new }))
             }
             (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => Ok(Some(Fact::Landed { commit })),
-            (LandingNews::Refused { cause, detail }, Phase::Landing { .. } | Phase::Done(_)) => {
+            // A late refusal of an earlier landing, or of an earlier step of this one, is none of what is going on.
+            (LandingNews::Refused { commit, refusals, cause, detail }, Phase::Landing { finished, new, .. })
+                if commit.as_ref() == Some(new) && refusals == finished.refusals =>
+            {
+                Ok(Some(Fact::LandingRefused { cause, detail }))
+            }
+            (LandingNews::Refused { commit: None, refusals, cause, detail }, Phase::Done(finished))
+                if refusals == finished.refusals =>
+            {
                 Ok(Some(Fact::LandingRefused { cause, detail }))
             }
             (LandingNews::Landed(commit), Phase::Landed { commit: known, .. }) if commit == *known => Ok(None),

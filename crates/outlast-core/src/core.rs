@@ -219,8 +219,8 @@ fn verified(run: &mut Run, index: Index, verdict: &Verdict, at: Timestamp) {
         Verdict::Passed { result } => {
             task.last_failure = None;
             run.results += 1;
-            let finished =
-                Finished { result: result.clone(), order: run.results, wanted: run.spec.auto_land, refused: None };
+            let (result, order, wanted) = (result.clone(), run.results, run.spec.auto_land);
+            let finished = Finished { result, order, wanted, refused: None, refusals: 0 };
             run.set_phase(index, Phase::Done(finished));
             for dependant in run.dependants(index) {
                 let task = &mut run.tasks[dependant as usize];
@@ -238,7 +238,8 @@ fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp)
     let seed = run.spec.seed;
     let task = &mut run.tasks[index as usize];
     task.last_failure = Some(Failure { class, why });
-    if class == Class::CorruptSession {
+    // What no longer fits the model, or cannot be continued, would end the next attempt in the same way.
+    if matches!(class, Class::CorruptSession | Class::ContextOverflow) {
         task.session = None;
     }
     match class.remedy() {
@@ -278,7 +279,8 @@ fn apply_landing(run: &mut Run, index: Index, fact: &Fact) {
         (Fact::LandingRefused { cause, detail }, Phase::Landing { finished, .. } | Phase::Done(finished)) => {
             let wanted = *cause == LandingCause::TargetMoved;
             let refused = Some(Refused { cause: *cause, detail: detail.clone() });
-            run.set_phase(index, Phase::Done(Finished { wanted, refused, ..finished }));
+            let refusals = finished.refusals.saturating_add(1);
+            run.set_phase(index, Phase::Done(Finished { wanted, refused, refusals, ..finished }));
         }
         (Fact::DiscardRequested, _) => {
             run.set_phase(index, Phase::Discarding);

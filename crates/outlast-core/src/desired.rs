@@ -79,6 +79,8 @@ pub enum Operation {
         result: Oid,
         /// What its change is measured against.
         base: Option<Oid>,
+        /// How many landings of it were refused before this one.
+        refusals: u32,
     },
     /// Move the target, or find that it has moved.
     Move {
@@ -86,6 +88,8 @@ pub enum Operation {
         old: Option<Oid>,
         /// The commit that lands.
         new: Oid,
+        /// How many landings of it were refused before this one.
+        refusals: u32,
     },
     /// Archive the work and remove the workspace.
     Discard,
@@ -106,10 +110,11 @@ impl Core {
             if run.mode != Mode::Paused
                 && !run.is_landing()
                 && let Some(index) = run.next_to_land()
-                && let Some(result) = run.tasks[index as usize].result()
+                && let task = &run.tasks[index as usize]
+                && let Phase::Done(finished) = &task.phase
             {
-                let task = &run.tasks[index as usize];
-                let operation = Operation::Candidate { result: result.clone(), base: task.base.clone() };
+                let (result, base, refusals) = (finished.result.clone(), task.base.clone(), finished.refusals);
+                let operation = Operation::Candidate { result, base, refusals };
                 operations.insert(key(run, task, Step::Candidate), operation);
             }
         }
@@ -140,7 +145,10 @@ fn in_flight(run: &Run, task: &Task) -> Option<(Step, Operation)> {
         Phase::Verifying { number } => {
             Some((Step::Verify(*number), Operation::Verify { number: *number, base: task.base.clone() }))
         }
-        Phase::Landing { old, new, .. } => Some((Step::Move, Operation::Move { old: old.clone(), new: new.clone() })),
+        Phase::Landing { finished, old, new } => {
+            let (old, new, refusals) = (old.clone(), new.clone(), finished.refusals);
+            Some((Step::Move, Operation::Move { old, new, refusals }))
+        }
         Phase::Discarding => Some((Step::Discard, Operation::Discard)),
         _ => None,
     }

@@ -359,6 +359,8 @@ pub enum LandingCause {
     Empty,
     /// What is on the target cannot be told apart from what was meant to land.
     Unclear,
+    /// A file of the change goes through a filter (git-crypt, Git LFS) that was not run.
+    Filter,
 }
 
 impl LandingCause {
@@ -371,6 +373,7 @@ impl LandingCause {
             Self::Verify => "verify",
             Self::Empty => "empty",
             Self::Unclear => "unclear",
+            Self::Filter => "filter",
         }
     }
 }

@@ -129,6 +129,9 @@ pub struct Finished {
     pub wanted: bool,
     /// Why the last landing did not happen.
     pub refused: Option<Refused>,
+    /// How many landings of it did not happen: what a refusal is told from a late one of an earlier landing by.
+    #[serde(default)]
+    pub refusals: u32,
 }
 
 /// A landing that did not happen.

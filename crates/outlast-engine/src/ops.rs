@@ -44,8 +44,12 @@ pub(crate) async fn perform(
             end::perform(context, attempt_id(key, number), epoch, &reason, shim).await.map(Some)
         }
         Operation::Verify { number, base } => verify::perform(context, attempt_id(key, number), base).await.map(Some),
-        Operation::Candidate { result, base } => candidate::perform(context, key, result, base).await.map(Some),
-        Operation::Move { old, new } => move_target::perform(context, key, old, new).await.map(Some),
+        Operation::Candidate { result, base, refusals } => {
+            candidate::perform(context, key, result, base, refusals).await.map(Some)
+        }
+        Operation::Move { old, new, refusals } => {
+            move_target::perform(context, key, old, new, refusals).await.map(Some)
+        }
         Operation::Discard => discard::perform(context, key).await.map(Some),
     };
     match came_of_it {

@@ -154,9 +154,9 @@ impl Repositories {
             result_tree: what.tree.clone(),
             message: what.message.to_owned(),
             author: self.user.user_identity()?,
+            committer: self.user.committer_identity()?,
             at: what.at,
         };
-            committer: self.user.committer_identity()?,
         Ok(match self.user.candidate(&self.store, &spec)? {
             CandidateOutcome::Ready(candidate) => Candidacy::Ready { candidate, old },
             CandidateOutcome::Empty => {
@@ -166,6 +166,34 @@ impl Repositories {
                 Candidacy::Refused(LandingCause::Conflict, format!("does not merge in {}", paths(&conflict)))
             }
         })
+    }
+
+    /// Why a candidate must not land although it merges; nothing where it may.
+    ///
+    /// What a filter of the user's would have turned into something else is never put into the history as it is: the
+    /// command that is told adds it through the filter.
+    pub(crate) fn unfiltered(
+        &self,
+        run: &RunId,
+        task: &TaskId,
+        candidate: &Candidate,
+    ) -> Result<Option<String>, Error> {
+        let found = self.user.unfiltered(&self.store, &candidate.parent, &candidate.tree)?;
+        let Some(first) = found.first() else { return Ok(None) };
+        let more = found.len() - 1;
+        let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        let named: Vec<String> = found.iter().take(PATHS_NAMED).map(|file| quoted(&file.path.to_str_lossy())).collect();
+        let (root, workspace) = (self.user.root().display().to_string(), self.home.workspace(run, task));
+        Ok(Some(format!(
+            "`{}`{more} goes through the filter `{}`, which is never run on an agent's work; to add it by hand: git -C {} \
+             --work-tree={} add -- {}",
+            first.path.to_str_lossy(),
+            first.driver,
+            quoted(&root),
+            quoted(&workspace.display().to_string()),
+            named.join(" ")
+        )))
     }
 
     /// The commit by which a task is on the target already.

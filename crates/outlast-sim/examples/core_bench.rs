@@ -111,7 +111,8 @@ fn behind_refused(tasks: usize) -> Bench {
         }
     });
     finish(&mut driver, "r", 0);
-    let news = LandingNews::Refused { cause: LandingCause::Conflict, detail: String::new() };
+    let (cause, detail) = (LandingCause::Conflict, String::new());
+    let news = LandingNews::Refused { commit: None, refusals: 0, cause, detail };
     step(&mut driver, Command::Landing { run: "r".into(), task: "t0".into(), news });
     finish_many(&mut driver, "r", 1..tasks);
     driver

@@ -40,8 +40,8 @@ fn candidate() -> Command {
     landing(LandingNews::Candidate { old: None, new: Oid::new("c") })
 }
 
-fn refused(cause: LandingCause) -> Command {
-    landing(LandingNews::Refused { cause, detail: "why".into() })
+fn refused(commit: Option<&str>, refusals: u32, cause: LandingCause) -> Command {
+    landing(LandingNews::Refused { commit: commit.map(Oid::new), refusals, cause, detail: "why".into() })
 }
 
 #[test]
@@ -153,9 +153,20 @@ fn a_candidate_lands_only_when_it_is_wanted_and_nothing_else_lands() {
 fn a_landing_comes_to_one_end() {
     let moving = "run auto\n task a\n a done\n a landing c";
     check(moving, landing(LandingNews::Landed(Oid::new("c"))), "a landed c");
-    check(moving, refused(LandingCause::TargetCheckedOut), "a refused target_checked_out");
+    check(moving, refused(Some("c"), 0, LandingCause::TargetCheckedOut), "a refused target_checked_out");
+    let again = format!("{moving}\n a refused target_moved\n a landing c");
+    let late = "refused: task `a` is landing: cannot land";
+    check(&again, refused(Some("c"), 0, LandingCause::TargetMoved), late);
+    check(&again, refused(None, 1, LandingCause::Conflict), late);
+    check(&again, refused(Some("b"), 1, LandingCause::TargetMoved), late);
+    check(&again, refused(Some("c"), 1, LandingCause::TargetMoved), "a refused target_moved");
+    let waiting = format!("{again}\n a refused target_moved");
+    check(&waiting, refused(None, 2, LandingCause::Conflict), "a refused conflict");
+    let late = "refused: task `a` is done: cannot land";
+    check(&waiting, refused(Some("c"), 1, LandingCause::TargetMoved), late);
+    check(&waiting, refused(None, 1, LandingCause::Conflict), late);
     let landed = format!("{moving}\n a landed c");
-    check(&landed, refused(LandingCause::TargetMoved), "refused: task `a` is landed: cannot land");
+    check(&landed, refused(Some("c"), 0, LandingCause::TargetMoved), "refused: task `a` is landed: cannot land");
     check(&landed, landing(LandingNews::Landed(Oid::new("d"))), "refused: task `a` is landed: cannot land");
 }
 

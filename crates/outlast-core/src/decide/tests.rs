@@ -25,12 +25,11 @@ fn begun_tasks_start_first_then_the_plans_order_while_there_is_room() {
 }
 
 #[test]
-fn a_corrupt_session_is_not_continued() {
-    check(
-        "run\n task a retries=1\n a start 1\n a session 1 s\n a ending 1 corrupt_session\n a ended 1",
-        0,
-        "a start 2 handover",
-    );
+fn a_session_that_is_corrupt_or_no_longer_fits_is_not_continued() {
+    for class in ["corrupt_session", "context_overflow"] {
+        let failed = format!("run\n task a retries=1\n a start 1\n a session 1 s\n a ending 1 {class}\n a ended 1");
+        check(&failed, 0, "a start 2 handover");
+    }
 }
 
 #[test]

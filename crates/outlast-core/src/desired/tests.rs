@@ -13,7 +13,7 @@ fn shown(core: &Core) -> String {
             Operation::End { shim, .. } => format!(" shim={}", shim.as_ref().map_or(0, |shim| shim.pid)),
             Operation::Verify { base, .. } => format!(" base={}", base.as_ref().map_or("", Oid::as_str)),
             Operation::Candidate { result, .. } => format!(" {result}"),
-            Operation::Move { old, new } => format!(" {}->{new}", old.as_ref().map_or("", Oid::as_str)),
+            Operation::Move { old, new, .. } => format!(" {}->{new}", old.as_ref().map_or("", Oid::as_str)),
             Operation::Discard => String::new(),
         };
         format!("{} {:?}{detail}", key.task, key.step)

@@ -18,7 +18,9 @@ pub(crate) async fn perform(
     key: &OperationKey,
     result: Oid,
     base: Option<Oid>,
+    refusals: u32,
 ) -> Result<Command, Error> {
+    let refused = |cause, detail| LandingNews::Refused { commit: None, refusals, cause, detail };
     let news = |news| Command::Landing { run: key.run.clone(), task: key.task.clone(), news };
     let plan = context.plan(&key.run).await?;
     let known = context.task_facts(&key.run, &key.task).await?;
@@ -44,7 +46,7 @@ pub(crate) async fn perform(
     let (candidate, old) = match candidacy {
         Candidacy::Ready { candidate, old } => (candidate, old),
         Candidacy::Refused(cause, detail) => {
-            let refused = LandingNews::Refused { cause, detail: one_line(&detail) };
+            let refused = refused(cause, one_line(&detail));
             if cause != LandingCause::Empty {
                 return Ok(news(refused));
             }
@@ -54,9 +56,13 @@ pub(crate) async fn perform(
             return Ok(news(landed.map_or(refused, LandingNews::Landed)));
         }
     };
+    let (id, made) = (key.clone(), candidate.clone());
+    if let Some(detail) = context.in_git(move |git| git.unfiltered(&id.run, &id.task, &made)).await? {
+        return Ok(news(refused(LandingCause::Filter, detail)));
+    }
     let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
     if let Some(why) = integrate::verify(context, &id, &plan, task, &known.run_base, &candidate).await? {
-        return Ok(news(LandingNews::Refused { cause: LandingCause::Verify, detail: one_line(&why) }));
+        return Ok(news(refused(LandingCause::Verify, one_line(&why))));
     }
     crate::fault::point("after_candidate");
     Ok(news(LandingNews::Candidate { old, new: candidate.commit }))

@@ -15,6 +15,7 @@ pub(crate) async fn perform(
     key: &OperationKey,
     old: Option<Oid>,
     new: Oid,
+    refusals: u32,
 ) -> Result<Command, Error> {
     crate::fault::point("before_move");
     let known = context.task_facts(&key.run, &key.task).await?;
@@ -24,7 +25,7 @@ pub(crate) async fn perform(
     crate::fault::point("after_move");
     let news = match moved {
         Ok(()) => LandingNews::Landed(new),
-        Err((cause, detail)) => LandingNews::Refused { cause, detail },
+        Err((cause, detail)) => LandingNews::Refused { commit: Some(new), refusals, cause, detail },
     };
     Ok(Command::Landing { run: key.run.clone(), task: key.task.clone(), news })
 }

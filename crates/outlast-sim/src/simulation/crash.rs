@@ -131,7 +131,7 @@ impl Simulation<'_> {
             Event::Turn => false,
             Event::Deliver(message) => {
                 message.hand = None;
-                !message.is_refusal() && rng.chance(stray)
+                rng.chance(stray)
             }
             _ => true,
         });

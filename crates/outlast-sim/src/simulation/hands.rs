@@ -129,7 +129,7 @@ impl Simulation<'_> {
                 _ => self.verify(id, spot, number)?,
             },
             Operation::Candidate { .. } => self.candidate(id, spot),
-            Operation::Move { old, new } => match stage {
+            Operation::Move { old, new, .. } => match stage {
                 Stage::First => match self.world.targets[spot.run].advance(old.as_ref(), &new) {
                     Moved::Holds => self.next_stage(id),
                     Moved::Elsewhere => self.refuse(id, LandingCause::TargetMoved),
@@ -243,8 +243,13 @@ impl Simulation<'_> {
     }
 
     fn refuse(&mut self, id: HandId, cause: LandingCause) {
+        let (commit, refusals) = match self.hands.get(&id).map(|hand| &hand.operation) {
+            Some(Operation::Candidate { refusals, .. }) => (None, *refusals),
+            Some(Operation::Move { new, refusals, .. }) => (Some(new.clone()), *refusals),
+            _ => return,
+        };
         let detail = cause.name().to_owned();
-        self.landing_news(id, LandingNews::Refused { cause, detail });
+        self.landing_news(id, LandingNews::Refused { commit, refusals, cause, detail });
     }
 
     fn landing_news(&mut self, id: HandId, news: LandingNews) {

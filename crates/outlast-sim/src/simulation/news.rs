@@ -1,6 +1,6 @@
 //! News on its way from an operation to the driver: in order, but lost, doubled and late as the seed has it.
 
-use outlast_core::admit::{Command, LandingNews};
+use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
 use outlast_core::driver::Input;
 
@@ -16,21 +16,11 @@ pub(super) struct Message {
     pub(super) command: Option<Command>,
 }
 
-impl Message {
-    /// Whether it says that a landing did not happen.
-    pub(super) const fn is_refusal(&self) -> bool {
-        is_refusal(self.command.as_ref())
-    }
-}
-
 /// How late a late report may be.
 const LATE: (u64, u64) = (1_000, 600_000);
 
 impl Simulation<'_> {
     /// Sends news to the driver, in order; the last of a hand may be lost, and all may come again, late.
-    ///
-    /// A landing's refusal names no commit, so that one of an earlier landing cannot be told from one of this: effects
-    /// promise it once, from the operation that is in flight. Everything else may come as often as it likes.
     pub(super) fn report(&mut self, id: HandId, command: Command, last: bool) {
         let faults = self.faults().clone();
         let now = self.agenda.now();
@@ -38,21 +28,20 @@ impl Simulation<'_> {
             return;
         };
         let command = Some(command);
-        let is_refusal = is_refusal(command.as_ref());
         let in_flight = self.in_hand.get(&hand.key) == Some(&id);
         let mut at = hand.last_report_at.max(now) + self.rng.between((0, 20));
         if last && self.rng.chance(faults.outcome_late) {
             at += self.rng.between(LATE);
         }
         hand.last_report_at = at;
-        let (key, is_heard) = (hand.key.clone(), hand.is_heard && (in_flight || !is_refusal));
+        let (key, is_heard) = (hand.key.clone(), hand.is_heard);
         if last {
             self.hands.remove(&id);
         }
         if !is_heard {
             return;
         }
-        if !is_refusal && self.rng.chance(faults.outcome_doubled) {
+        if self.rng.chance(faults.outcome_doubled) {
             let again = Message { hand: None, key: key.clone(), command: command.clone() };
             let late = self.rng.between(LATE);
             self.agenda.at(at + late, Event::Deliver(again));
@@ -71,8 +60,4 @@ impl Simulation<'_> {
         let returns = message.hand.is_some_and(|(id, last)| last && self.in_hand.get(&message.key) == Some(&id));
         self.tell(Input { command: message.command, returns: returns.then_some(message.key) });
     }
-}
-
-const fn is_refusal(command: Option<&Command>) -> bool {
-    matches!(command, Some(Command::Landing { news: LandingNews::Refused { .. }, .. }))
 }
