@@ -31,6 +31,7 @@ fn facts_of_v2() -> Vec<Fact> {
     vec![
         Fact::Exchanged { number: 1, account: AccountId::new("api"), main: true, usage: USAGE, exchange },
         Fact::LedgerCounted { row: 4711 },
+        Fact::LandingRefused { cause: LandingCause::Filter, detail: "there".to_owned() },
     ]
 }
 
