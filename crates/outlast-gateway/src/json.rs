@@ -53,6 +53,94 @@ pub(crate) fn first_element(bytes: &[u8], array: Range<usize>) -> Option<Range<u
     Some(start..value_end(bytes, start)?)
 }
 
+/// A value by its place in the bytes: cheap to pass over, decoded only where it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Node<'a> {
+    /// The members of these names in an object, the last of each; nothing for what is not there.
+    pub(crate) fn fields<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
+        let mut found = [None; N];
+        for (key, span) in members(self.0) {
+            if let Some(place) = names.iter().position(|name| name.as_bytes() == key) {
+                found[place] = Some(Self(&self.0[span]));
+            }
+        }
+        found
+    }
+
+    /// One member of an object.
+    pub(crate) fn field(self, name: &str) -> Option<Self> {
+        let [found] = self.fields([name]);
+        found
+    }
+
+    /// The elements of an array; none for anything else.
+    pub(crate) fn elements(self) -> Elements<'a> {
+        let start = space(self.0, 0);
+        Elements { bytes: self.0, at: (self.0.get(start) == Some(&b'[')).then_some(start + 1) }
+    }
+
+    /// A string's text, whatever is no Unicode in it replaced: programs cut strings within a surrogate pair.
+    pub(crate) fn text(self) -> Option<String> {
+        serde_json::from_slice::<Lossy>(self.0).ok().map(|text| text.0)
+    }
+
+    /// The value as it stands.
+    pub(crate) fn raw(self) -> String {
+        String::from_utf8_lossy(self.0.trim_ascii()).into_owned()
+    }
+
+    /// Whether it is the literal `true`.
+    pub(crate) fn is_true(self) -> bool {
+        self.0.trim_ascii() == b"true"
+    }
+}
+
+/// See [`Node::elements`].
+pub(crate) struct Elements<'a> {
+    bytes: &'a [u8],
+    at: Option<usize>,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Node<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = space(self.bytes, self.at.take()?);
+        if self.bytes.get(start) == Some(&b']') {
+            return None;
+        }
+        let end = value_end(self.bytes, start)?;
+        let after = space(self.bytes, end);
+        if self.bytes.get(after) == Some(&b',') {
+            self.at = Some(after + 1);
+        }
+        Some(Node(&self.bytes[start..end]))
+    }
+}
+
+/// A string that need not be Unicode.
+struct Lossy(String);
+
+impl<'de> serde::Deserialize<'de> for Lossy {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Lossy;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+        deserializer.deserialize_bytes(Visitor)
+    }
+}
+
 /// The text of the JSON string at `span`; `None` when there is something else.
 pub(crate) fn text(bytes: &[u8], span: Range<usize>) -> Option<String> {
     serde_json::from_slice(bytes.get(span)?).ok()
@@ -146,6 +234,18 @@ mod tests {
         assert_eq!(first_element(json.as_bytes(), spans[0].clone()).map(|s| &json[s]), Some(r#"{"x":1}"#));
         assert_eq!(first_element(json.as_bytes(), spans[1].clone()), None);
         assert_eq!(first_element(json.as_bytes(), spans[2].clone()), None);
+    }
+
+    #[test]
+    fn a_node_is_read_where_it_is_asked_for() {
+        let node = Node(br#" { "a" : [1, "two" ,{"b":[]}, [ ] ], "c":"x\ud83d!", "a2":true, "d":{"e":"f"} }"#);
+        let [a, c, none, flag] = node.fields(["a", "c", "nothing", "a2"]);
+        let elements: Vec<String> = a.unwrap().elements().map(Node::raw).collect();
+        assert_eq!(elements, ["1", "\"two\"", "{\"b\":[]}", "[ ]"]);
+        assert_eq!(c.unwrap().text().unwrap(), "x\u{fffd}\u{fffd}\u{fffd}!", "half a surrogate pair");
+        assert!(none.is_none() && flag.unwrap().is_true());
+        assert_eq!(node.field("d").unwrap().field("e").unwrap().text().unwrap(), "f");
+        assert!(c.unwrap().elements().next().is_none() && a.unwrap().text().is_none());
     }
 
     proptest! {

@@ -8,6 +8,7 @@ mod admission;
 mod answer;
 mod client;
 mod clock;
+mod conversation;
 mod credential;
 mod dialect;
 mod error;
@@ -25,6 +26,7 @@ mod stage;
 mod upstream;
 
 pub use admission::{Admission, Ask, Denied, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
+pub use conversation::{answer_items, conversation};
 pub use credential::{Credential, CredentialError, Credentials, Shape, Source};
 pub use dialect::Dialect;
 pub use error::Error;
