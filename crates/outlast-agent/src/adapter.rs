@@ -1,5 +1,7 @@
 //! The contract that every kind of agent fills in.
 
+use outlast_core::research::{Conversation, ResearchState};
+
 use crate::event::Summary;
 use crate::launch::Hold;
 use crate::reader::Reader;
@@ -56,6 +58,11 @@ pub trait Adapter: Sync {
 
     /// A reader for one attempt's output.
     fn reader(&self) -> Reader;
+
+    /// What the agent has read, run, changed and said so far, from the conversation that a request of it holds.
+    ///
+    /// Within the bounds of [`ResearchState`]; a tool that is not known is passed over.
+    fn research(&self, conversation: &Conversation) -> ResearchState;
 
     /// Judges an attempt that has ended.
     fn judge(&self, exit: &Exit, summary: &Summary) -> Verdict {

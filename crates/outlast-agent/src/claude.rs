@@ -7,12 +7,15 @@
 
 use std::path::PathBuf;
 
+use outlast_core::research::{Conversation, ResearchState};
 use serde_json::{Map, Value, json};
 
 use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
 use crate::stream::messages::Messages;
-use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, KeyShape, Kind, Launch, Session, inherit};
+use crate::{
+    Adapter, Brief, Capabilities, Dialect, Error, Inherit, KeyShape, Kind, Launch, Session, inherit, research,
+};
 
 /// The adapter of Claude Code.
 pub(crate) struct ClaudeCode;
@@ -114,6 +117,10 @@ impl Adapter for ClaudeCode {
 
     fn reader(&self) -> Reader {
         Reader::new(Messages::default())
+    }
+
+    fn research(&self, conversation: &Conversation) -> ResearchState {
+        research::collect(conversation, &research::CLAUDE)
     }
 }
 

@@ -6,12 +6,15 @@
 
 use std::path::PathBuf;
 
+use outlast_core::research::{Conversation, ResearchState};
 use serde_json::{Value, json};
 
 use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
 use crate::stream::codex::Codex as Stream;
-use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, KeyShape, Kind, Launch, Session, inherit};
+use crate::{
+    Adapter, Brief, Capabilities, Dialect, Error, Inherit, KeyShape, Kind, Launch, Session, inherit, research,
+};
 
 /// The adapter of Codex CLI.
 pub(crate) struct Codex;
@@ -84,6 +87,10 @@ impl Adapter for Codex {
 
     fn reader(&self) -> Reader {
         Reader::new(Stream::default())
+    }
+
+    fn research(&self, conversation: &Conversation) -> ResearchState {
+        research::collect(conversation, &research::CODEX)
     }
 }
 

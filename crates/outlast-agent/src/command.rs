@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::Class;
+use outlast_core::research::{Conversation, ResearchState};
 
 use crate::event::Summary;
 use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
 use crate::stream::plain::Plain;
 use crate::verdict::{self, Exit, ExitStatus, Verdict};
-use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session, discover};
+use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session, discover, research};
 
 /// The adapter of any program.
 pub(crate) struct Command;
@@ -69,6 +70,16 @@ impl Adapter for Command {
 
     fn reader(&self) -> Reader {
         Reader::new(Plain::default())
+    }
+
+    /// Nobody knows its tools; most programs that talk to a model name them as one of the known CLIs does.
+    fn research(&self, conversation: &Conversation) -> ResearchState {
+        let known = [&research::CLAUDE, &research::CODEX, &research::OPENCODE, &research::GEMINI, &research::QWEN];
+        let states = known.map(|vocabulary| research::collect(conversation, vocabulary));
+        let facts =
+            |state: &ResearchState| state.read.len() + state.commands.len() + state.edits.len() + state.todo.len();
+        let best = states.into_iter().rev().max_by_key(facts);
+        best.unwrap_or_default()
     }
 
     fn judge(&self, exit: &Exit, summary: &Summary) -> Verdict {

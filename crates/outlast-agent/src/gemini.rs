@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outlast_core::research::{Conversation, ResearchState};
 use serde_json::{Value, json};
 
 use crate::event::Summary;
@@ -12,7 +13,7 @@ use crate::launch::{self, Hold};
 use crate::reader::Reader;
 use crate::stream::gemini::Gemini as Stream;
 use crate::verdict::{self, Exit, ExitStatus, Verdict};
-use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, Kind, Launch, Session, guard, inherit};
+use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, Kind, Launch, Session, guard, inherit, research};
 
 /// The adapter of Gemini CLI.
 pub(crate) struct Gemini;
@@ -79,6 +80,10 @@ impl Adapter for Gemini {
 
     fn reader(&self) -> Reader {
         Reader::new(Stream::default())
+    }
+
+    fn research(&self, conversation: &Conversation) -> ResearchState {
+        research::collect(conversation, &research::GEMINI)
     }
 
     fn judge(&self, exit: &Exit, summary: &Summary) -> Verdict {

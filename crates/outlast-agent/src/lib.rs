@@ -1,7 +1,8 @@
 //! Adapters: how each agent CLI is launched, read and judged.
 //!
 //! An [`Adapter`] turns a [`Brief`] into a [`Launch`], the CLI's output into [`Event`]s, and its end into a
-//! [`Verdict`]. Nothing here starts a process or opens a connection, and nothing knows the plan as a whole.
+//! [`Verdict`]; from its conversation it takes what the agent knows. Nothing here starts a process or opens a
+//! connection, and nothing knows the plan as a whole.
 //!
 //! Where a CLI's behaviour is relied on, it was observed with the version named in `docs/agents.md`.
 
@@ -27,6 +28,7 @@ pub mod prompt;
 mod qwen;
 mod reader;
 pub mod refusal;
+mod research;
 mod stream;
 mod verdict;
 
@@ -38,4 +40,5 @@ pub use event::{Event, Summary};
 pub use kind::{Dialect, Kind};
 pub use launch::{Hold, Launch};
 pub use reader::{Reader, Source};
+pub use research::text_hash;
 pub use verdict::{Exit, ExitStatus, Verdict};

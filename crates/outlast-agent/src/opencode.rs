@@ -6,12 +6,13 @@
 
 use std::path::PathBuf;
 
+use outlast_core::research::{Conversation, ResearchState};
 use serde_json::{Map, Value, json};
 
 use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
 use crate::stream::opencode::OpenCode as Stream;
-use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, Kind, Launch, Session, inherit};
+use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, Kind, Launch, Session, inherit, research};
 
 /// The adapter of OpenCode.
 pub(crate) struct OpenCode;
@@ -104,6 +105,10 @@ impl Adapter for OpenCode {
 
     fn reader(&self) -> Reader {
         Reader::new(Stream::default())
+    }
+
+    fn research(&self, conversation: &Conversation) -> ResearchState {
+        research::collect(conversation, &research::OPENCODE)
     }
 }
 

@@ -5,12 +5,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outlast_core::research::{Conversation, ResearchState};
 use serde_json::{Map, Value, json};
 
 use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
 use crate::stream::messages::Messages;
-use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, Kind, Launch, Session, guard, inherit};
+use crate::{Adapter, Brief, Capabilities, Dialect, Error, Inherit, Kind, Launch, Session, guard, inherit, research};
 
 /// The adapter of Qwen Code.
 pub(crate) struct Qwen;
@@ -80,6 +81,10 @@ impl Adapter for Qwen {
 
     fn reader(&self) -> Reader {
         Reader::new(Messages::qwen())
+    }
+
+    fn research(&self, conversation: &Conversation) -> ResearchState {
+        research::collect(conversation, &research::QWEN)
     }
 }
 
