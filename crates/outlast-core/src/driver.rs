@@ -31,6 +31,11 @@ pub trait Store {
     fn turn_ended(&mut self, _core: &Core) -> Result<(), Self::Error> {
         Ok(())
     }
+
+    /// Whether there is room for more than the end of what is under way: where there is none, nothing is started.
+    fn has_room(&mut self) -> bool {
+        true
+    }
 }
 
 /// What acts on the world.
@@ -40,6 +45,9 @@ pub trait Effects {
 
     /// Stops working on an operation that is no longer wanted.
     fn cancel(&mut self, key: &OperationKey);
+
+    /// Takes note that attempts are not started for want of room; said once for as long as that lasts.
+    fn no_room(&mut self) {}
 }
 
 /// Something the loop is given.
@@ -65,12 +73,14 @@ pub struct Driver<S, E> {
     effects: E,
     in_flight: Operations,
     starts: bool,
+    /// Whether something is not started for want of room.
+    is_held_up: bool,
 }
 
 impl<S: Store, E: Effects> Driver<S, E> {
     /// A driver over a state that was replayed from `store`. Nothing is in flight yet.
     pub const fn new(core: Core, store: S, effects: E) -> Self {
-        Self { core, store, effects, in_flight: Operations::new(), starts: true }
+        Self { core, store, effects, in_flight: Operations::new(), starts: true, is_held_up: false }
     }
 
     /// The same driver, but it starts no attempt: what is alive is looked after, and what a person asks for is done.
@@ -95,6 +105,11 @@ impl<S: Store, E: Effects> Driver<S, E> {
         self.in_flight.len()
     }
 
+    /// Whether something would start if there were room: time alone may make a difference then.
+    pub const fn is_held_up(&self) -> bool {
+        self.is_held_up
+    }
+
     /// One turn: takes a batch of inputs in and brings the world in line. The answers are in the order of the inputs.
     ///
     /// # Errors
@@ -113,15 +128,25 @@ impl<S: Store, E: Effects> Driver<S, E> {
             });
         }
         self.commit(&mut batch)?;
+        let has_room = self.store.has_room();
+        let mut held_up = false;
         loop {
             let mut records = self.core.decide(now);
-            records.retain(|record| self.starts || !matches!(record.fact, Fact::AttemptStarted { .. }));
+            records.retain(|record| {
+                let starts = matches!(record.fact, Fact::AttemptStarted { .. });
+                held_up |= starts && self.starts && !has_room;
+                !starts || self.starts && has_room
+            });
             if records.is_empty() {
                 break;
             }
             batch.extend(&self.core, records);
             self.commit(&mut batch)?;
         }
+        if held_up && !std::mem::replace(&mut self.is_held_up, held_up) {
+            self.effects.no_room();
+        }
+        self.is_held_up = held_up;
         self.store.turn_ended(&self.core)?;
         self.reconcile();
         Ok(answers)

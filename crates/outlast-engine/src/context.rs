@@ -65,8 +65,8 @@ pub(crate) struct TaskFacts {
 /// Something that went wrong outside any attempt, and is tried again.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// The task that it held up.
-    pub task: TaskId,
+    /// The task that it held up; none where it holds up everything that is to start.
+    pub task: Option<TaskId>,
     /// What went wrong.
     pub what: String,
     /// Whether the disk is full.
@@ -176,6 +176,13 @@ impl Context {
         crate::room::check(self.home.root())
     }
 
+    /// As [`Context::room`], and the disk that holds the user's checkout, which git leaves half-written where it fills up.
+    pub(crate) fn room_to_land(&self) -> Result<(), Error> {
+        self.room()?;
+        crate::room::check(self.git.user().root())?;
+        crate::room::check(self.git.user().common_dir())
+    }
+
     /// The secret that keys of a run are derived from.
     pub(crate) fn secret(&self, run: &RunId) -> Result<RunSecret, Error> {
         RunSecret::load_or_create(&self.home.run_secret(run))
@@ -250,8 +257,14 @@ impl Context {
     /// Tells whoever listens that something is being tried again.
     pub(crate) fn note_trouble(&self, key: &OperationKey, error: &Error) {
         tracing::warn!(run = %key.run, task = %key.task, step = ?key.step, %error, "an operation came to nothing");
-        let trouble = Trouble { task: key.task.clone(), what: error.to_string(), no_space: error.is_no_space() };
+        let trouble = Trouble { task: Some(key.task.clone()), what: error.to_string(), no_space: error.is_no_space() };
         drop(self.trouble.send(trouble));
+    }
+
+    /// Tells whoever listens that nothing is started until the disk has room.
+    pub(crate) fn note_no_room(&self) {
+        let what = "the disk is full: nothing more is started".to_owned();
+        drop(self.trouble.send(Trouble { task: None, what, no_space: true }));
     }
 
     pub(crate) fn troubles(&self) -> broadcast::Receiver<Trouble> {

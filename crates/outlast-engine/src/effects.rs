@@ -17,7 +17,7 @@ use crate::ops;
 
 /// How long an operation that came to nothing waits before it is tried again: what it met (a full disk, a lock) does
 /// not go away sooner.
-const AGAIN_AFTER: Duration = Duration::from_secs(2);
+pub(crate) const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// The engine's effects.
 pub(crate) struct EngineEffects {
@@ -46,6 +46,12 @@ impl Effects for EngineEffects {
     fn cancel(&mut self, key: &OperationKey) {
         if let Some(token) = self.running.remove(key) {
             token.cancel();
+        }
+    }
+
+    fn no_room(&mut self) {
+        if let Some(context) = &self.context {
+            context.note_no_room();
         }
     }
 }

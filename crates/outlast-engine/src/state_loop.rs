@@ -14,6 +14,7 @@ use outlast_core::{Core, Record, Timestamp};
 use tokio::sync::{broadcast, oneshot};
 
 use crate::admission::{Asks, PendingAsk};
+use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 
 /// How many inputs share a turn: bounds how long one turn takes.
@@ -171,8 +172,14 @@ where
         if stop {
             return Ok(());
         }
-        batch = wait(receiver, asks.wake_at(driver.core(), now), now);
+        batch = wait(receiver, wake_at(&driver, &asks, now), now);
     }
+}
+
+/// When to look again if nothing happens. Nobody tells when a disk has room again: that is looked for.
+fn wake_at<S: Store, E: Effects>(driver: &Driver<S, E>, asks: &Asks, now: Timestamp) -> Option<Timestamp> {
+    let room = driver.is_held_up().then(|| now.plus(AGAIN_AFTER));
+    asks.wake_at(driver.core(), now).into_iter().chain(room).min()
 }
 
 /// Where the answer to an input goes.

@@ -44,6 +44,23 @@ impl Store for JournalStore {
         Ok(())
     }
 
+    /// The journal lives on what it has set aside for a full disk: that is for the end of what is under way.
+    fn has_room(&mut self) -> bool {
+        if !self.journal.is_short_of_space() {
+            return true;
+        }
+        match self.journal.restore_reserve() {
+            Ok(()) => {
+                tracing::info!("the disk has room again");
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the disk is full: nothing is started");
+                false
+            }
+        }
+    }
+
     fn turn_ended(&mut self, core: &Core) -> Result<(), Error> {
         let seq = self.journal.last_seq();
         if seq < self.snapshot_at + SNAPSHOT_EVERY {
@@ -95,3 +112,6 @@ pub fn replay(reader: &JournalReader) -> Result<Core, Error> {
     })?;
     Ok(core)
 }
+
+#[cfg(test)]
+mod tests;

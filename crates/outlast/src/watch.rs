@@ -41,7 +41,7 @@ pub(crate) struct Watch {
     records: broadcast::Receiver<Arc<[Record]>>,
     troubles: Option<broadcast::Receiver<Trouble>>,
     /// What was last told of each task's trouble.
-    told: BTreeMap<TaskId, String>,
+    told: BTreeMap<Option<TaskId>, String>,
     interrupt: Signal,
     terminate: Signal,
 }
@@ -159,7 +159,8 @@ async fn next(troubles: &mut Option<broadcast::Receiver<Trouble>>) -> Trouble {
 
 fn told(trouble: &Trouble) -> String {
     let advice = if trouble.no_space { "; free some space" } else { "" };
-    format!("{}: {}; it is tried again{advice}", trouble.task, trouble.what)
+    let task = trouble.task.as_ref().map_or_else(String::new, |task| format!("{task}: "));
+    format!("{task}{}; it is tried again{advice}", trouble.what)
 }
 
 fn tell(records: &Arc<[Record]>, run: &RunId) {

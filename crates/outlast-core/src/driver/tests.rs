@@ -1,6 +1,6 @@
 //! One step: what shares a commit, what is durable before what, what is started and cancelled.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::*;
@@ -12,7 +12,7 @@ use crate::testing::{core, run, show};
 
 /// Batches that were written, and whether the next one can be.
 #[derive(Clone, Default)]
-struct Paper(Rc<RefCell<(Vec<Vec<String>>, bool)>>);
+struct Paper(Rc<RefCell<(Vec<Vec<String>>, bool)>>, Rc<Cell<bool>>);
 
 impl Store for Paper {
     type Error = &'static str;
@@ -26,6 +26,10 @@ impl Store for Paper {
         paper.0.push(show(&records));
         Ok(())
     }
+
+    fn has_room(&mut self) -> bool {
+        !self.1.get()
+    }
 }
 
 #[derive(Default)]
@@ -38,6 +42,10 @@ impl Effects for Asked {
 
     fn cancel(&mut self, key: &OperationKey) {
         self.0.push(format!("cancel {} {:?}", key.task, key.step));
+    }
+
+    fn no_room(&mut self) {
+        self.0.push("no room".to_owned());
     }
 }
 
@@ -116,4 +124,21 @@ fn after_a_crash_the_same_is_asked_for() {
     assert_eq!(first.effects().0, ["start a Attempt(1)", "start b End(1)", "start c Candidate"]);
     assert_eq!(second.effects().0, first.effects().0);
     assert!(paper.0.borrow().0.is_empty());
+}
+
+#[test]
+fn e25_without_room_nothing_starts_what_lives_goes_on_and_with_room_it_starts_in_that_turn() {
+    let (mut driver, paper) = driver("run\n task a\n task b\n a start 1");
+    paper.1.set(true);
+    driver.step(Timestamp::EPOCH, Vec::new()).unwrap();
+    assert_eq!(driver.effects().0, ["no room", "start a Attempt(1)"]);
+    assert!(driver.is_held_up());
+    let exited = news("a", AttemptNews::Exited(Outcome::Finished));
+    driver.step(Timestamp::EPOCH, vec![exited]).unwrap();
+    assert_eq!(paper.0.borrow().0, [vec!["a exit 1 finished"], vec!["a ending 1 finished"]]);
+    assert_eq!(driver.effects().0[2..], ["cancel a Attempt(1)", "start a End(1)"], "said once");
+    paper.1.set(false);
+    driver.step(Timestamp::EPOCH, Vec::new()).unwrap();
+    assert_eq!(driver.effects().0[4..], ["start b Attempt(1)"]);
+    assert!(!driver.is_held_up());
 }

@@ -18,6 +18,7 @@ pub(crate) async fn perform(
     refusals: u32,
 ) -> Result<Command, Error> {
     crate::fault::point("before_move");
+    context.room_to_land()?;
     let known = context.task_facts(&key.run, &key.task).await?;
     let parent = old.clone().unwrap_or(known.run_base);
     let step = Move { run: key.run.clone(), task: key.task.clone(), target: known.target, old, new: new.clone() };
