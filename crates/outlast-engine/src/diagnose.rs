@@ -61,7 +61,7 @@ fn journal(error: &outlast_journal::Error) -> Diagnostic {
         Journal::Locked { .. } => ("host/engine-running", ExitCode::Host, "outlast stop"),
         Journal::NoSpace { .. } => ("host/disk-full", ExitCode::Host, "free some space, then: outlast resume"),
         Journal::Stopped { .. } => ("journal/stopped", ExitCode::Host, "outlast resume"),
-        _ => ("outlast/defect", ExitCode::Defect, "please report this, with `outlast doctor --json`"),
+        _ => return Diagnostic::error("outlast/defect", ExitCode::Defect, error.to_string()),
     };
     Diagnostic::error(code, exit, error.to_string()).fix(fix)
 }

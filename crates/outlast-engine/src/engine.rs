@@ -125,6 +125,7 @@ impl Engine {
             ends_with: None,
         };
         lock.describe(&holder)?;
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), repository = %holder.repository.display(), "an engine begins");
 
         let leave = leaving.clone();
         let gateway = tokio::spawn(gateway.serve(async move { leave.cancelled().await }));

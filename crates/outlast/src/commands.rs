@@ -20,6 +20,7 @@ use outlast_process::Spawner;
 
 use crate::args::{Args, Command};
 use crate::failure::Failure;
+use crate::logfile;
 use crate::places::Places;
 use crate::session::Session;
 
@@ -42,6 +43,9 @@ impl Given {
 /// Does what was typed.
 pub(crate) fn dispatch(args: Args, spawner: Result<Spawner, outlast_process::Error>) -> Result<ExitCode, Failure> {
     let given = Given { places: Places::new(&args)?, json: args.json, spawner };
+    if let Some(wrong) = logfile::begin(&given.places.home) {
+        say(&wrong);
+    }
     match args.command {
         None => runs::perform(&given),
         Some(Command::Demo(demo)) => demo::perform(given, &demo),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use outlast_api::Diagnostic;
 
-use crate::text;
+use crate::{logfile, text};
 
 /// Why a command could not do what was asked.
 #[derive(Debug, Clone)]
@@ -13,7 +13,13 @@ pub(crate) struct Failure(Box<Diagnostic>);
 
 impl Failure {
     /// Tells it on standard error (or as JSON on standard output) and says how the process ends.
-    pub(crate) fn report(self, json: bool) -> ExitCode {
+    pub(crate) fn report(mut self, json: bool) -> ExitCode {
+        if self.0.exit == outlast_api::ExitCode::Defect {
+            tracing::error!(code = %self.0.code, why = ?self.0.why, "{}", self.0.what);
+            if let Some(log) = logfile::place().filter(|log| log.exists()) {
+                self = self.fix(format!("report it, with `outlast doctor --json` and the end of {}", log.display()));
+            }
+        }
         let code = ExitCode::from(self.0.exit.number());
         // A closed pipe must not turn one failure into another.
         let told = if json {

@@ -6,6 +6,7 @@ mod commands;
 mod detach;
 mod failure;
 mod live;
+mod logfile;
 mod places;
 mod remote;
 mod selection;

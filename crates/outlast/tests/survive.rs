@@ -19,6 +19,8 @@ mod hostile;
 mod kills;
 #[path = "survive/landing.rs"]
 mod landing;
+#[path = "survive/log.rs"]
+mod log;
 #[path = "survive/names.rs"]
 mod names;
 #[path = "survive/review.rs"]

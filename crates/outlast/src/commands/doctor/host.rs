@@ -65,13 +65,23 @@ fn processes(pid_ns: bool) -> Found {
 
 /// The state folder, the journal of this repository, and the engine.
 pub(crate) fn state(places: &Places, repository: Option<&UserRepo>) -> Vec<Found> {
-    let mut found = vec![disk(places.home.root())];
+    let mut found = vec![disk(places.home.root()), log(places)];
     found.extend(repository.and_then(|repository| journal(places, repository)));
     if let Some(holder) = places.home.engine() {
         let detail = format!("process {} is at work on {}", holder.pid, holder.repository.display());
         found.push(Found::ok("engine", detail));
     }
     found
+}
+
+/// Where what went wrong inside is noted.
+fn log(places: &Places) -> Found {
+    let path = crate::logfile::path(&places.home);
+    let length = match path.metadata() {
+        Ok(facts) => bytes(facts.len()),
+        Err(_) => "nothing was noted yet".to_owned(),
+    };
+    Found::ok("log", format!("{} ({length}); OUTLAST_LOG=debug notes more", path.display()))
 }
 
 fn journal(places: &Places, repository: &UserRepo) -> Option<Found> {
