@@ -141,6 +141,9 @@ fn a_killed_agent_resumes_its_session_where_it_was() {
     let steps: Vec<usize> = provider.model_requests().iter().filter_map(|entry| entry.step).collect();
     assert_eq!(steps, [1, 2, 2, 3, 4]);
     assert!(!env.root().join("one.txt").exists() && env.root().join("three.txt").exists());
+    let fresh = agent(&env, &goal, &["--resume", "", "--session-id", "s3"]).output().unwrap();
+    assert!(fresh.status.success(), "an empty session is none: {}", String::from_utf8_lossy(&fresh.stderr));
+    assert!(env.root().join("one.txt").exists(), "it began anew");
     let unknown = agent(&env, &goal, &["--resume", "s2"]).output().unwrap();
     assert_ne!(unknown.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("No conversation found"));

@@ -33,7 +33,7 @@ pub(super) struct Options {
     /// The goal itself, in place of a file; what is said on --resume
     #[arg(long, short)]
     pub prompt: Option<String>,
-    /// Goes on with a session of this agent
+    /// Goes on with a session of this agent; with none where it is empty, so that a template may always name it
     #[arg(long, value_name = "SESSION")]
     pub resume: Option<String>,
     /// The id of the new session
@@ -106,10 +106,11 @@ impl Options {
 ///
 /// Exit code 0 when it thinks it is done, 1 when anything failed, 2 for usage, or what a script step says.
 pub fn main(args: &[OsString]) -> ExitCode {
-    let options = match Options::try_parse_from(std::iter::once("agent".into()).chain(args.iter().cloned())) {
+    let mut options = match Options::try_parse_from(std::iter::once("agent".into()).chain(args.iter().cloned())) {
         Ok(options) => options,
         Err(error) => return crate::usage(&error),
     };
+    options.resume = options.resume.filter(|session| !session.is_empty());
     let ended = match &options.detach {
         Some(command) => local::leave_behind(command).map(|()| 0),
         None => run::run(&options, args.len()),

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::closing::Closing;
 use super::fault::Rule;
+use super::latency::Latency;
 use super::window::Window;
 use crate::error::Attempt;
 use crate::script::Scenario;
@@ -32,6 +34,8 @@ pub struct Script {
     pub closing: Vec<Closing>,
     /// Milliseconds that the model thinks before the first byte of every answer; who leaves meanwhile pays all the same.
     pub latency_ms: u64,
+    /// By which share of that it is longer or shorter, turn by turn: 0 to 1.
+    pub latency_spread: f64,
     /// Milliseconds before each event of every streamed answer.
     pub frame_delay_ms: u64,
     /// Keeps request bodies in memory for [`crate::provider::Running::body`].
@@ -71,6 +75,11 @@ impl Script {
     pub fn with_window(mut self, window: Window) -> Self {
         self.window.push(window);
         self
+    }
+
+    /// How long the model thinks.
+    pub fn latency(&self) -> Latency {
+        Latency::new(Duration::from_millis(self.latency_ms), self.latency_spread)
     }
 
     /// Adds a closing.

@@ -16,6 +16,7 @@ use super::answer::{Question, reply};
 use super::arrival::{Arrival, Ruling};
 use super::fault::Fault;
 use super::keeper::{Keeper, unix_now, unix_now_ms};
+use super::latency::Latency;
 use super::log::{Ended, LogEntry};
 use super::player::{Body, Exchange, beats, play};
 use super::refusal::{Refusal, RefusalKind};
@@ -31,7 +32,7 @@ pub(super) struct Responder {
     pub keys: Option<Vec<String>>,
     pub models: Vec<String>,
     pub frame_delay: Duration,
-    pub latency: Duration,
+    pub latency: Latency,
 }
 
 /// Answers one request. An error closes the connection without a word.
@@ -138,8 +139,9 @@ async fn generate(
     let arrival = Arrival { entry, dialect, conversation, faults, body };
     match responder.keeper.rule(arrival).await {
         Some(Ruling::Answer { number, fault, headroom }) => {
+            let latency = responder.latency.of(reply.scenario.as_deref().unwrap_or_default(), reply.step.unwrap_or(0));
             let exchange = Exchange::new(responder.keeper.clone(), number, reply.answer.usage);
-            let mut response = perform(responder, exchange, (dialect, stream), &reply.answer, fault).await?;
+            let mut response = perform(responder, exchange, latency, (dialect, stream), &reply.answer, fault).await?;
             set_headers(&mut response, &headroom);
             Ok(response)
         }
@@ -151,6 +153,7 @@ async fn generate(
 async fn perform(
     responder: &Responder,
     mut exchange: Exchange,
+    latency: Duration,
     (dialect, stream): (Dialect, bool),
     answer: &Answer,
     fault: Option<Fault>,
@@ -170,9 +173,9 @@ async fn perform(
         Some(Fault::Hold { seconds: None }) => std::future::pending().await,
         _ => {}
     }
-    if !responder.latency.is_zero() {
+    if !latency.is_zero() {
         exchange.think();
-        tokio::time::sleep(responder.latency).await;
+        tokio::time::sleep(latency).await;
     }
     let frames = if stream {
         dialect.frames(answer)

@@ -59,6 +59,7 @@ impl Provider {
         let listener = TcpListener::bind(addr).await.attempting(|| format!("listening on {addr}"))?;
         let addr = listener.local_addr().attempting(|| "reading the address".to_owned())?;
         let keeper = Keeper::start(&script, log);
+        let latency = script.latency();
         let responder = Arc::new(Responder {
             keeper: keeper.clone(),
             scenarios,
@@ -66,7 +67,7 @@ impl Provider {
             keys: script.keys,
             models: script.models,
             frame_delay: Duration::from_millis(script.frame_delay_ms),
-            latency: Duration::from_millis(script.latency_ms),
+            latency,
         });
         Ok(Running { addr, keeper, listening: tokio::spawn(listen(listener, responder)) })
     }
