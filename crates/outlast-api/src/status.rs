@@ -86,6 +86,9 @@ pub struct TokensView {
     pub output: Option<u64>,
     /// Paid for a second time; absent while nothing measures it.
     pub spent_again: Option<u64>,
+    /// How many answers named no tokens: the sums are without theirs.
+    #[serde(default)]
+    pub unmetered: u32,
 }
 
 /// One account.
@@ -119,8 +122,11 @@ pub struct BudgetView {
     pub usd_used: Option<f64>,
     /// The most it may cost.
     pub usd_limit: Option<f64>,
-    /// Tokens so far.
+    /// Tokens so far, as far as they are known.
     pub tokens_used: u64,
+    /// How many answers named no tokens: `tokens_used` is without theirs.
+    #[serde(default)]
+    pub unmetered: u32,
     /// The most it may take.
     pub tokens_limit: Option<u64>,
 }

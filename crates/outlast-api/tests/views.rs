@@ -41,6 +41,7 @@ fn status_knows_what_it_does_not_know() {
             cache_read: Some(3),
             output: Some(4),
             spent_again: Some(0),
+            unmetered: 3,
         },
         usd: Some(0.25),
         workspace: Some(text("/state/workspaces/r/t")),
@@ -87,7 +88,7 @@ fn status_knows_what_it_does_not_know() {
         counts: BTreeMap::from([(text("parked"), 1), (text("pending"), 1)]),
         tasks: vec![known, unknown],
         accounts: vec![AccountView { name: text("max"), windows }],
-        budget: BudgetView { usd_used: None, usd_limit: Some(40.0), tokens_used: 10, tokens_limit: None },
+        budget: BudgetView { usd_used: None, usd_limit: Some(40.0), tokens_used: 10, unmetered: 3, tokens_limit: None },
     }));
 }
 

@@ -176,6 +176,7 @@ fn tokens(usage: &Usage) -> TokensView {
         cache_read: known(usage.cache_read),
         output: known(usage.output),
         spent_again: None,
+        unmetered: usage.unmetered,
     }
 }
 
@@ -220,6 +221,7 @@ fn budget(usage: &Usage, plan: Option<&Plan>) -> BudgetView {
         usd_used: usd(usage),
         usd_limit,
         tokens_used: usage.input + usage.cache_write + usage.cache_read + usage.output,
+        unmetered: usage.unmetered,
         tokens_limit: budget.and_then(|budget| budget.tokens),
     }
 }

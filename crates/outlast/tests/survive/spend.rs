@@ -123,3 +123,20 @@ fn an_answer_cut_by_the_kill_counts_as_far_as_it_is_known_and_never_as_nothing()
     let (told, _) = told(&world.status());
     assert_eq!(told[0], known, "{rows:#?}");
 }
+
+#[test]
+fn an_answer_that_had_not_begun_at_the_kill_is_unknown_and_is_said_to_be() {
+    let hold = Fault::Hold { seconds: None };
+    let rule = Rule { when: When { step: Some(1), ..When::default() }, fault: hold, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a request", |log| log.iter().any(|entry| entry.step == Some(1)));
+    run.kill_9();
+    world.run(&["resume"]).ends(0);
+    let status = world.status();
+    let unknown = (&status["budget"]["unmetered"], &status["tasks"][0]["tokens"]["unmetered"]);
+    assert_eq!(unknown, (&1.into(), &1.into()), "{status:#}");
+    assert!(status["budget"]["usd_used"].is_null(), "a part of the price is unknown: {status:#}");
+    assert_eq!(status["budget"]["tokens_used"], world.provider.bill().total.tokens.total(), "{status:#}");
+}
