@@ -81,7 +81,7 @@ impl Adapter for ClaudeCode {
             inherit: "memory, skills, hooks, mcp",
             strongest_layer: "a file given with `--settings`; no other settings file is a source",
             exit_trap: "0 without a result after SIGINT; a failed request is a result of subtype success",
-            resume_trap: "sessions are kept by working directory; the model must be named again",
+            resume_trap: "sessions are kept by working directory; the model must be named again; a kill loses the last calls",
         }
     }
 

@@ -1,16 +1,22 @@
 //! The words an agent is given. The prompt depends on the task alone, so it stays the same, byte for byte, for all its
 //! attempts: prompt caches and replay depend on it. What differs between attempts is said in a message of its own.
 
+mod handover;
+
 use std::fmt::Write as _;
 
 use outlast_core::plan::Task;
+
+pub use handover::{Changed, HandOver, How, NOTE_LEN_MAX, handover_note, last_acts};
 
 /// What a resumed agent is told besides what it knows already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resumption {
     /// Why it was interrupted, or the answer to its question; a sentence.
     pub reason: Option<String>,
-    /// A note about the work so far, for a session that does not know it.
+    /// What was running when it was stopped and what it did last, for a session that may have lost it: see [`last_acts`].
+    pub interrupted: Option<String>,
+    /// A note about the work so far, for a session that does not know it: see [`handover_note`].
     pub note: Option<String>,
     /// Steps that are shown to be done.
     pub done: Vec<String>,
@@ -45,6 +51,7 @@ pub fn resume_prompt(resumption: &Resumption) -> String {
         include_str!("resume.txt"),
         &[
             ("{reason}", resumption.reason.clone().unwrap_or_default()),
+            ("{interrupted}", resumption.interrupted.clone().unwrap_or_default()),
             ("{note}", resumption.note.clone().unwrap_or_default()),
             ("{done}", list("These steps are done and need no second look:", &resumption.done)),
         ],

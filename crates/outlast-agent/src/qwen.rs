@@ -35,7 +35,7 @@ impl Adapter for Qwen {
             inherit: "memory, skills, mcp",
             strongest_layer: "the environment and the home's settings, the repository's hidden by a Node module",
             exit_trap: "0 and a success for a failed request: only its text begins with `[API Error`",
-            resume_trap: "by working directory",
+            resume_trap: "by working directory; a kill loses the last calls",
         }
     }
 

@@ -9,6 +9,8 @@
 mod hostile;
 #[path = "real_agents/lab.rs"]
 mod lab;
+#[path = "real_agents/research.rs"]
+mod research;
 
 use std::cell::Cell;
 use std::fs;
@@ -127,11 +129,15 @@ async fn killed_and_resumed(kind: Kind) {
     );
     assert_eq!(killed.exit.status, ExitStatus::Signal(9));
     let session = killed.summary.session.expect("the session was named before the kill");
-    let before = lab.bodies().await.len();
+    let bodies = lab.bodies().await;
+    let before = bodies.len();
+    let known = research::of(kind, bodies.last().expect("there was a request"));
 
     fs::write(lab.workspace().join("again"), "").unwrap();
     brief.session = Session::Resume { id: session };
-    brief.prompt = prompt::resume_prompt(&prompt::Resumption::default());
+    let interrupted = prompt::last_acts(&known);
+    assert!(interrupted.as_ref().is_some_and(|told| told.contains("made.txt")), "{interrupted:?}");
+    brief.prompt = prompt::resume_prompt(&prompt::Resumption { interrupted, ..Default::default() });
     brief.attempt = "test/task.2".into();
     let resumed = tokio::task::block_in_place(|| lab.run(&brief));
     finished(&resumed);
@@ -140,6 +146,7 @@ async fn killed_and_resumed(kind: Kind) {
     let first = &bodies[before];
     assert!(first.contains("Change the") && first.contains("by the agent"), "the conversation is there");
     assert!(first.contains("You go on with your task now"), "and the new prompt");
+    assert!(first.contains("Done last before that"), "which says what the session may have lost");
 }
 
 /// A refusal that reaches the CLI, and the class it gets.

@@ -1,6 +1,11 @@
 //! What an agent is told, as people would read it.
 
 use outlast_core::plan::{Output, Step};
+use outlast_core::research::{
+    CommandRun, EditKind, EditMade, Ended, FileRead, LeftOut, Lookup, ResearchState, SubAgent, TodoItem, TodoState,
+    Unanswered,
+};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -42,12 +47,124 @@ fn a_goal_that_looks_like_the_template_is_left_alone() {
 fn h03_a_handover_keeps_the_prompt_byte_for_byte_and_names_what_is_done() {
     let resumption = Resumption {
         reason: Some("The provider's window was used up.".into()),
+        interrupted: None,
         note: None,
         done: vec!["imports".into()],
     };
     let text = handover_prompt(&full(), &resumption);
     assert!(text.starts_with(&prompt(&full())));
     insta::assert_snapshot!(&text[prompt(&full()).len()..]);
+}
+
+fn known() -> ResearchState {
+    let read = |path: &str, text: &str| FileRead { path: path.into(), text: Some(text.into()), ..FileRead::default() };
+    let ran = |command: &str, exit: i32, tail: &str| CommandRun {
+        command: command.into(),
+        exit: Some(exit),
+        ended: if exit == 0 { Ended::Ok } else { Ended::Failed },
+        tail: tail.into(),
+        ..CommandRun::default()
+    };
+    ResearchState {
+        read: vec![
+            read("src/pay.py", "import httpx\n"),
+            read("docs/http.md", "# HTTP\n```py\nclient()\n```\n"),
+            FileRead { outdated: true, ..read("tests/pay/test_pay.py", "old") },
+        ],
+        commands: vec![
+            ran("pytest -q tests/pay", 1, "1 failed\n"),
+            ran("ruff check", 0, "ok\n"),
+            ran("a", 0, ""),
+            ran("b", 0, ""),
+            ran("c", 0, ""),
+        ],
+        edits: vec![EditMade {
+            path: "src/pay.py".into(),
+            kind: EditKind::Changed,
+            hash: None,
+            text: None,
+            cut: false,
+            by: None,
+        }],
+        lookups: vec![Lookup { what: "Grep requests".into(), found: "src/pay.py:1:import requests".into(), by: None }],
+        decisions: vec!["I keep the old name,\nas callers use it.".into(), "Now the tests.".into()],
+        todo: vec![
+            TodoItem { text: "imports".into(), state: TodoState::Done },
+            TodoItem { text: "tests".into(), state: TodoState::Begun },
+        ],
+        unanswered: vec![Unanswered {
+            id: "c1".into(),
+            tool: "Bash".into(),
+            about: "echo x >> counter".into(),
+            is_command: true,
+        }],
+        sub_agents: vec![SubAgent {
+            id: "s".into(),
+            about: "Find callers".into(),
+            ended: Ended::Ok,
+            report: "Two callers.".into(),
+        }],
+        left_out: LeftOut::default(),
+    }
+}
+
+fn note(research: &ResearchState) -> String {
+    let changed = [("src/pay.py", How::Changed), ("src/new.py", How::Added), ("src/old.py", How::Deleted)]
+        .map(|(path, how)| Changed { path: path.into(), how });
+    handover_note(&HandOver { task: &full(), research, done: &["imports".into()], changed: &changed })
+}
+
+#[test]
+fn h03_a06_a_hand_over_note_reads_well_with_the_most_important_first() {
+    insta::assert_snapshot!(note(&known()));
+    assert_eq!(note(&known()), note(&known()));
+}
+
+#[test]
+fn h01_a_session_is_told_what_was_running_and_what_it_did_last() {
+    let interrupted = last_acts(&known());
+    insta::assert_snapshot!(resume_prompt(&Resumption { interrupted, ..Resumption::default() }));
+    assert_eq!(last_acts(&ResearchState::default()), None);
+    let mut cut_off = ResearchState { commands: known().commands, ..ResearchState::default() };
+    cut_off.commands.push(CommandRun {
+        command: "make install".into(),
+        ended: Ended::Interrupted,
+        ..CommandRun::default()
+    });
+    assert!(last_acts(&cut_off).unwrap().contains("\nmake install\n"), "a call that its CLI marks as cut off");
+    let written = Unanswered { tool: "Write".into(), about: "src/x.py".into(), ..Unanswered::default() };
+    let told = last_acts(&ResearchState { unanswered: vec![written], ..ResearchState::default() }).unwrap();
+    assert!(told.contains("- Write src/x.py"), "{told}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn a_note_is_bounded_and_its_fences_hold(count in 0usize..300, len in 0usize..14_000, odd in "[`é\n ]{0,9}") {
+        let text = format!("{odd}{}", "xé`\n".repeat(len / 5));
+        let known = known();
+        let mut state = ResearchState {
+            read: (0..count).map(|n| FileRead { path: format!("f{n}"), text: Some(text.clone()), ..FileRead::default() }).collect(),
+            edits: (0..count).map(|n| EditMade { path: format!("e{n}"), text: Some(text.clone()), ..known.edits[0].clone() }).collect(),
+            commands: (0..count).map(|n| CommandRun { id: n.to_string(), command: text.clone(), tail: text.clone(), ..CommandRun::default() }).collect(),
+            decisions: vec![text.clone(); count],
+            unanswered: vec![Unanswered { about: text.clone(), ..known.unanswered[0].clone() }; count],
+            lookups: (0..count).map(|_| Lookup { found: text.clone(), ..known.lookups[0].clone() }).collect(),
+            ..known
+        };
+        state.bound();
+        let note = note(&state);
+        prop_assert!(note.len() <= NOTE_LEN_MAX, "{}", note.len());
+        let mut open: Option<&str> = None;
+        for line in note.lines().filter(|line| line.starts_with("```") && line.trim_start_matches('`').is_empty()) {
+            match open {
+                None => open = Some(line),
+                Some(fence) if fence == line => open = None,
+                Some(fence) => prop_assert!(line.len() < fence.len(), "a fence is closed by what it holds"),
+            }
+        }
+        prop_assert!(open.is_none(), "a fence is left open");
+    }
 }
 
 #[test]

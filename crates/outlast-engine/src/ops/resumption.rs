@@ -45,7 +45,7 @@ pub(crate) async fn of(
         (Rung::HandOver, Some(checkpoint)) => Some(changes(context, base.clone(), checkpoint).await?),
         _ => None,
     };
-    Ok(Resumption { reason, note, done })
+    Ok(Resumption { reason, note, done, ..Resumption::default() })
 }
 
 async fn changes(context: &Arc<Context>, base: Oid, checkpoint: Oid) -> Result<String, Error> {
