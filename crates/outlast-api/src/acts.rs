@@ -61,6 +61,9 @@ pub struct ActedTask {
     pub refused: Option<String>,
     /// The cause's name in the contract, where it did not happen.
     pub cause: Option<String>,
+    /// Why the workspace of a discarded task is still there, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
 
 /// One line of `outlast log --json`: `outlast/log/v1`, JSON lines.

@@ -156,14 +156,21 @@ fn acts_are_told_task_by_task() {
             round(Act::Discard { run: text("r"), tasks: vec![] }),
         ]
     );
-    let landed =
-        ActedTask { id: text("a"), state: text("landed"), landed: Some(text("c0ffee")), refused: None, cause: None };
+    let landed = ActedTask {
+        id: text("a"),
+        state: text("landed"),
+        landed: Some(text("c0ffee")),
+        refused: None,
+        cause: None,
+        kept: None,
+    };
     let refused = ActedTask {
         id: text("b"),
         state: text("done"),
         landed: None,
         refused: Some(text("main is checked out in /x: run `git merge --ff-only outlast/r` there")),
         cause: Some(text("target_checked_out")),
+        kept: None,
     };
     insta::assert_json_snapshot!(
         "act",

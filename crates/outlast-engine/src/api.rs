@@ -162,7 +162,7 @@ fn acted(
             Some(_) => None,
             None => cause,
         };
-        ActedTask { id, state, landed, refused: refused.map(|refused| refused.to_string()).or(detail), cause }
+        ActedTask { id, state, landed, refused: refused.map(|refused| refused.to_string()).or(detail), cause, kept: None }
     });
     lines.collect()
 }

@@ -10,6 +10,7 @@ use outlast_core::desired::OperationKey;
 use outlast_core::plan::{AgentSpec, Plan};
 use outlast_core::task::Failure;
 use outlast_core::{AccountId, AttemptId, Oid, RunId, TaskId, Timestamp};
+use outlast_git::Note;
 use outlast_process::{ShimFile, Spawner, files};
 use tokio::sync::{OwnedMutexGuard, broadcast};
 
@@ -17,6 +18,7 @@ use crate::admission::{AccountInfo, spoken};
 use crate::error::Error;
 use crate::home::{RepoHome, read_if_there};
 use crate::keys::RunSecret;
+use crate::notes;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
 use crate::state_loop::LoopHandle;
@@ -62,15 +64,17 @@ pub(crate) struct TaskFacts {
     pub(crate) last_failure: Option<Failure>,
 }
 
-/// Something that went wrong outside any attempt, and is tried again.
+/// Something that a person should hear of at once: it holds a task up, or it is about to be missed.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// The task that it held up; none where it holds up everything that is to start.
+    /// The task that it is about; none where it holds up everything that is to start.
     pub task: Option<TaskId>,
     /// What went wrong.
     pub what: String,
     /// Whether the disk is full.
     pub no_space: bool,
+    /// Whether it is tried again: it held the task up.
+    pub again: bool,
 }
 
 /// How many troubles a slow listener may lag behind.
@@ -87,10 +91,10 @@ impl Context {
     ) -> Self {
         Self {
             engine,
+            toolchain: Toolchain::of_this_process(home.root()),
             home,
             git,
             spawner,
-            toolchain: Toolchain::of_this_process(),
             accounts: infos.iter().map(|info| info.id.clone()).collect(),
             infos,
             passed,
@@ -146,10 +150,22 @@ impl Context {
 
     /// Keeps the tree of a task's workspace, on top of the tree that was kept last.
     pub(crate) async fn checkpoint(&self, id: &AttemptId, why: &'static str) -> Result<Oid, Error> {
+        Ok(self.checkpoint_with_notes(id, why).await?.0)
+    }
+
+    /// As [`Context::checkpoint`], with what it did not take.
+    pub(crate) async fn checkpoint_with_notes(
+        &self,
+        id: &AttemptId,
+        why: &'static str,
+    ) -> Result<(Oid, Vec<Note>), Error> {
         let known = self.task_facts(&id.run, &id.task).await?;
-        let (id, at) = (id.clone(), crate::state_loop::now());
-        let kept = self.in_git(move |git| git.checkpoint(&id, known.checkpoint, why, at)).await?;
-        Ok(kept.commit)
+        let (whose, at) = (id.clone(), crate::state_loop::now());
+        let kept = self.in_git(move |git| git.checkpoint(&whose, known.checkpoint, why, at)).await?;
+        if let Some(what) = notes::finding(&kept.notes) {
+            self.note_finding(id, what);
+        }
+        Ok((kept.commit, kept.notes))
     }
 
     /// As [`Context::checkpoint`]; nothing where the workspace was never finished, and so no agent has been in it.
@@ -171,8 +187,9 @@ impl Context {
         .await
     }
 
-    /// Checks that the disk that holds the state has room.
+    /// Checks that there is anything to work with: the user's repository, and room on the disk that holds the state.
     pub(crate) fn room(&self) -> Result<(), Error> {
+        self.git.is_there()?;
         crate::room::check(self.home.root())
     }
 
@@ -257,14 +274,21 @@ impl Context {
     /// Tells whoever listens that something is being tried again.
     pub(crate) fn note_trouble(&self, key: &OperationKey, error: &Error) {
         tracing::warn!(run = %key.run, task = %key.task, step = ?key.step, %error, "an operation came to nothing");
-        let trouble = Trouble { task: Some(key.task.clone()), what: error.to_string(), no_space: error.is_no_space() };
+        let no_space = error.is_no_space();
+        let trouble = Trouble { task: Some(key.task.clone()), what: error.to_string(), no_space, again: true };
         drop(self.trouble.send(trouble));
+    }
+
+    /// Tells whoever listens what a person should know of an attempt, although it goes on.
+    fn note_finding(&self, id: &AttemptId, what: String) {
+        tracing::warn!(attempt = %id, what, "a finding");
+        drop(self.trouble.send(Trouble { task: Some(id.task.clone()), what, no_space: false, again: false }));
     }
 
     /// Tells whoever listens that nothing is started until the disk has room.
     pub(crate) fn note_no_room(&self) {
         let what = "the disk is full: nothing more is started".to_owned();
-        drop(self.trouble.send(Trouble { task: None, what, no_space: true }));
+        drop(self.trouble.send(Trouble { task: None, what, no_space: true, again: true }));
     }
 
     pub(crate) fn troubles(&self) -> broadcast::Receiver<Trouble> {

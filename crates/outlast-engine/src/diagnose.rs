@@ -26,6 +26,10 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::File { .. } | Error::NoRoom { .. } | Error::Process(_) | Error::Agent(_) => {
             plain("host/cannot", ExitCode::Host)
         }
+        Error::RepositoryGone { .. } => {
+            plain("repository/gone", ExitCode::Repository).fix("put it back, then: outlast resume")
+        }
+        Error::HomeGone { .. } => plain("host/home-gone", ExitCode::Host).fix("outlast run    # starts anew"),
         Error::AgentMissing { program } => plain("host/agent-missing", ExitCode::Host)
             .fix(format!("install `{program}`, or name another agent with --agent"))
             .fix("outlast doctor"),

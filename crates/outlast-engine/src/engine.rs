@@ -129,7 +129,7 @@ impl Engine {
 
         let leave = leaving.clone();
         let gateway = tokio::spawn(gateway.serve(async move { leave.cancelled().await }));
-        let store = JournalStore::new(journal, handle.records());
+        let store = JournalStore::new(journal, home.journal(), handle.records());
         let driver = Driver::new(core, store, EngineEffects::new(context.clone(), Handle::current()));
         let driver = if starts { driver } else { driver.without_starts() };
         let the_loop = std::thread::Builder::new()

@@ -69,6 +69,18 @@ pub enum Error {
         /// What is left.
         free_bytes: u64,
     },
+    /// The user's repository is not where it was.
+    #[error("the repository {} is not there any more: put it back, and its tasks go on", path.display())]
+    RepositoryGone {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// The journal is not where it was: whatever is put on record now is lost with the file that was removed.
+    #[error("the journal {} was removed while the engine was at work: what had not landed is lost with it", path.display())]
+    HomeGone {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// The gateway could not start.
     #[error(transparent)]
     Gateway(#[from] outlast_gateway::Error),

@@ -84,11 +84,34 @@ impl Kept {
     /// # Errors
     /// Where it cannot be read.
     pub fn unsaved(&self, room: &Room) -> Result<Option<String>, Error> {
-        let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
+        self.unsaved_of(&room.run, &room.task)
+    }
+
+    fn unsaved_of(&self, run: &RunId, task: &TaskId) -> Result<Option<String>, Error> {
+        let workspace = Workspace::open(self.git.store(), run, task)?;
         Ok(match workspace.pinned(self.git.store(), self.git.user())? {
             Pinned::Yes => None,
             Pinned::No(what) => Some(what.first().cloned().unwrap_or_else(|| "it holds unsaved work".to_owned())),
         })
+    }
+
+    /// Why the workspace of a task that is discarded is still there; nothing where it is gone.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn stays(&self, run: &RunId, task: &TaskId) -> Result<Option<String>, Error> {
+        let path = self.home.workspace(run, task);
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let why = match self.unsaved_of(run, task)? {
+            Some(why) => why,
+            None => match users(&path).first() {
+                Some(user) => format!("{user} works in it"),
+                None => "it can go now: outlast clean".to_owned(),
+            },
+        };
+        Ok(Some(format!("{}: {why}", path.display())))
     }
 
     /// Removes a workspace, and the home and temporary files of its task.

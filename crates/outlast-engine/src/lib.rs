@@ -3,6 +3,7 @@
 //! Policy is the core's: nothing here decides who starts, who is tried again or what lands. What it knows is the world:
 //! workspaces, processes, the gateway, branches.
 
+mod abandon;
 mod admission;
 mod api;
 mod context;
@@ -14,6 +15,7 @@ mod fault;
 mod home;
 mod kept;
 mod keys;
+mod notes;
 mod ops;
 mod passed;
 mod repositories;
@@ -33,7 +35,7 @@ pub use error::Error;
 pub use fault::POINTS;
 pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
-pub use runs::{leave_at_rest, until_settled, until_tasks_settled};
+pub use runs::{leave_at_rest, others_at_work, until_settled, until_tasks_settled};
 pub use start::{Start, start};
 pub use state_loop::LoopHandle;
 pub use store::{record as read_record, replay};

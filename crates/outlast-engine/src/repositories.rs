@@ -62,6 +62,12 @@ impl Repositories {
         Ok(Self { integration: Integration::new(home.integration()), user, store, home: home.clone() })
     }
 
+    /// Checks that the user's repository is where it was: somebody may have moved it, and put it back.
+    pub(crate) fn is_there(&self) -> Result<(), Error> {
+        let path = self.user.common_dir();
+        if path.is_dir() { Ok(()) } else { Err(Error::RepositoryGone { path: path.to_owned() }) }
+    }
+
     /// The folders of objects that a task's repository borrows: readable in its sandbox.
     pub(crate) fn borrowed_objects(&self) -> [PathBuf; 2] {
         [self.user.objects_dir(), self.store.objects_dir().to_owned()]
@@ -186,8 +192,8 @@ impl Repositories {
         let named: Vec<String> = found.iter().take(PATHS_NAMED).map(|file| quoted(&file.path.to_str_lossy())).collect();
         let (root, workspace) = (self.user.root().display().to_string(), self.home.workspace(run, task));
         Ok(Some(format!(
-            "`{}`{more} goes through the filter `{}`, which is never run on an agent's work; to add it by hand: git -C {} \
-             --work-tree={} add -- {}",
+            "`{}`{more} goes through the filter `{}`, which is never run on an agent's work; to add it by hand: cd {} && \
+             cp -i --parents -- {named} {root} && git -C {root} add -- {named}",
             first.path.to_str_lossy(),
             first.driver,
             quoted(&root),

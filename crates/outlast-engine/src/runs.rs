@@ -2,7 +2,7 @@
 
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
-use outlast_core::{RunId, TaskId};
+use outlast_core::{Core, RunId, TaskId};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::error::Error;
@@ -31,6 +31,20 @@ fn rests(run: &Run) -> bool {
     let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped | Mode::Paused);
     let lands = run.mode != Mode::Paused && run.lands_next();
     resting && run.active().next().is_none() && !lands
+}
+
+/// The other runs of this engine that are at work, or would be: an engine works on every run that its journal holds, one
+/// that a crash interrupted too.
+///
+/// # Errors
+/// Where the engine has stopped by itself.
+pub async fn others_at_work(engine: &LoopHandle, run: &RunId) -> Result<Vec<RunId>, Error> {
+    let id = run.clone();
+    let others = move |core: &Core| {
+        let others = core.runs.values().filter(|other| other.id != id && !rests(other));
+        others.map(|other| other.id.clone()).collect()
+    };
+    engine.look(others).await
 }
 
 /// Waits until nothing is being done with these tasks.

@@ -162,7 +162,12 @@ where
                     }
                 }
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                if matches!(error, Error::HomeGone { .. }) {
+                    crate::abandon::end_agents(driver.core());
+                }
+                return Err(error);
+            }
         }
         // After the step: what came in the same batch may be a reason to stay.
         for leave in leaves {

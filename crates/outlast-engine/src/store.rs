@@ -7,6 +7,8 @@ use outlast_core::driver::Store;
 use outlast_core::record::VERSION;
 use outlast_core::{Core, Fact, Record, Stream};
 use outlast_journal::{Entry, Journal, JournalReader};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
@@ -22,12 +24,38 @@ pub(crate) struct JournalStore {
     journal: Journal,
     records: broadcast::Sender<Arc<[Record]>>,
     snapshot_at: u64,
+    file: JournalFile,
+}
+
+/// The file of the journal, to be told from another in its place and from none.
+struct JournalFile {
+    path: PathBuf,
+    /// Its device and number there; nothing where it cannot be looked at.
+    was: Option<(u64, u64)>,
+}
+
+impl JournalFile {
+    fn new(path: PathBuf) -> Self {
+        let was = Self::identity(&path);
+        Self { path, was }
+    }
+
+    fn identity(path: &Path) -> Option<(u64, u64)> {
+        path.metadata().ok().map(|found| (found.dev(), found.ino()))
+    }
+
+    /// Checks that the name still leads to the file. One that was removed takes records as before, and nobody ever reads
+    /// them.
+    fn check(&self) -> Result<(), Error> {
+        let is_there = self.was.is_none() || Self::identity(&self.path) == self.was;
+        if is_there { Ok(()) } else { Err(Error::HomeGone { path: self.path.clone() }) }
+    }
 }
 
 impl JournalStore {
-    pub(crate) fn new(journal: Journal, records: broadcast::Sender<Arc<[Record]>>) -> Self {
+    pub(crate) fn new(journal: Journal, path: PathBuf, records: broadcast::Sender<Arc<[Record]>>) -> Self {
         let snapshot_at = journal.last_seq();
-        Self { journal, records, snapshot_at }
+        Self { journal, records, snapshot_at, file: JournalFile::new(path) }
     }
 }
 
@@ -38,6 +66,7 @@ impl Store for JournalStore {
         crate::fault::point("before_append");
         let entries = records.iter().map(|(revision, record)| entry(*revision, record)).collect::<Result<_, _>>()?;
         self.journal.append(entries)?;
+        self.file.check()?;
         crate::fault::point("after_append");
         // Nobody need listen.
         drop(self.records.send(records.iter().map(|(_, record)| record.clone()).collect()));

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -21,14 +22,25 @@ pub struct Toolchain {
     pub env: BTreeMap<String, String>,
 }
 
-/// Folders beside a `bin` on the path that hold secrets too: of these only the `bin` itself is opened.
-const MIXED: [&str; 2] = [".cargo", ".local"];
+/// Hidden folders of a home that are an installation as a whole. Of any other that has a `bin` on the path (`.cargo`,
+/// `.local`, `.docker`, `.fly`) only the `bin` is opened: beside it lie tokens.
+const INSTALLATIONS: [&str; 14] = [
+    ".asdf", ".bun", ".deno", ".elan", ".ghcup", ".goenv", ".jenv", ".juliaup", ".nodenv", ".opam", ".pyenv", ".rbenv",
+    ".rye", ".volta",
+];
+
+/// Where the accounts of this host are listed.
+const PASSWD: &str = "/etc/passwd";
+/// The first number of a person's account; what is below belongs to services, whose homes are system folders.
+const FIRST_PERSON: u32 = 1000;
 
 impl Toolchain {
-    /// What the environment of this process names.
-    pub fn of_this_process() -> Self {
+    /// What the environment of this process names. `state` is where ours is kept, which no task gets to read.
+    pub fn of_this_process(state: &Path) -> Self {
         let home = env::var_os("HOME").map(PathBuf::from);
-        Self::new(&env::var("PATH").unwrap_or_default(), home.as_deref(), |name| env::var(name).ok())
+        let mut shut = homes(&fs::read_to_string(PASSWD).unwrap_or_default());
+        shut.extend([env::temp_dir(), state.to_owned()]);
+        Self::new(&env::var("PATH").unwrap_or_default(), home.as_deref(), &shut, |name| env::var(name).ok())
     }
 
     /// The program of this name, as it stands on the path.
@@ -40,7 +52,7 @@ impl Toolchain {
         })
     }
 
-    fn new(path: &str, home: Option<&Path>, variable: impl Fn(&str) -> Option<String>) -> Self {
+    fn new(path: &str, home: Option<&Path>, shut: &[PathBuf], variable: impl Fn(&str) -> Option<String>) -> Self {
         let mut execute = Vec::new();
         let mut add = |path: PathBuf| {
             if path.is_absolute() && !execute.contains(&path) {
@@ -50,7 +62,7 @@ impl Toolchain {
         for dir in env::split_paths(path).filter(|dir| dir.is_absolute()) {
             let whole = dir.parent().filter(|_| dir.ends_with("bin") || dir.ends_with("shims"));
             match whole {
-                Some(whole) if opens_whole(whole, home) => add(whole.to_owned()),
+                Some(whole) if opens_whole(whole, home, shut) => add(whole.to_owned()),
                 _ => add(dir),
             }
         }
@@ -66,11 +78,25 @@ impl Toolchain {
     }
 }
 
-/// Whether the folder around a `bin` may be opened as a whole: an installation may, a home or the root may not.
-fn opens_whole(folder: &Path, home: Option<&Path>) -> bool {
-    let holds_home = home.is_some_and(|home| home.starts_with(folder));
-    let mixed = folder.file_name().is_some_and(|name| MIXED.iter().any(|mixed| name == *mixed));
-    folder.parent().is_some() && !holds_home && !mixed
+/// Whether the folder around a `bin` may be opened as a whole: an installation may, a home of anybody's or what is above
+/// one may not.
+fn opens_whole(folder: &Path, home: Option<&Path>, shut: &[PathBuf]) -> bool {
+    let holds_shut = home.into_iter().chain(shut.iter().map(PathBuf::as_path)).any(|shut| shut.starts_with(folder));
+    let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let in_a_home = |parent: &Path| home == Some(parent) || shut.iter().any(|shut| shut == parent);
+    let mixed = name.starts_with('.') && !INSTALLATIONS.contains(&name) && folder.parent().is_some_and(in_a_home);
+    folder.parent().is_some() && !holds_shut && !mixed
+}
+
+/// The homes of root and of people, as `passwd(5)` lists them.
+fn homes(passwd: &str) -> Vec<PathBuf> {
+    let home = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [_, _, number, _, _, home, _] = fields[..] else { return None };
+        let number: u32 = number.parse().ok()?;
+        (number == 0 || number >= FIRST_PERSON).then(|| PathBuf::from(home)).filter(|home| home.parent().is_some())
+    };
+    passwd.lines().filter_map(home).collect()
 }
 
 #[cfg(test)]
@@ -81,11 +107,34 @@ mod tests {
     fn installations_open_and_homes_stay_shut() {
         let home = Path::new("/home/ann");
         let path = "/usr/bin:/home/ann/.cargo/bin:/home/ann/bin:/home/ann/.nvm/versions/node/v20/bin:relative:/bin";
-        let found = Toolchain::new(path, Some(home), |_| None);
+        let found = Toolchain::new(path, Some(home), &[], |_| None);
         let execute: Vec<_> = found.execute.iter().map(|path| path.to_str().unwrap()).collect();
         assert_eq!(
             execute,
             ["/usr", "/home/ann/.cargo/bin", "/home/ann/bin", "/home/ann/.nvm/versions/node/v20", "/bin"]
         );
+    }
+
+    #[test]
+    fn nobodys_home_and_nothing_of_ours_is_opened_around_a_bin() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/usr/sbin:/bin/sh\nbob:x:1001:1001::/home/bob:/bin/sh\n";
+        let mut shut = homes(passwd);
+        assert_eq!(shut, [Path::new("/root"), Path::new("/home/bob")]);
+        shut.push("/var/tmp".into());
+        let path =
+            "/home/bob/bin:/home/bin:/var/tmp/bin:/home/bob/.docker/bin:/home/bob/.volta/bin:/root/go/bin:/usr/sbin";
+        let found = Toolchain::new(path, Some(Path::new("/root")), &shut, |_| None);
+        let execute: Vec<_> = found.execute.iter().map(|path| path.to_str().unwrap()).collect();
+        let expected = [
+            "/home/bob/bin",
+            "/home/bin",
+            "/var/tmp/bin",
+            "/home/bob/.docker/bin",
+            "/home/bob/.volta",
+            "/root/go",
+            "/usr/sbin",
+        ];
+        assert_eq!(execute, expected);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outlast_api::{Act, Diagnostic, ExitCode, Status};
-use outlast_core::{Record, RunId, TaskId};
-use outlast_engine::{Engine, LoopHandle, Trouble, leave_at_rest, perform, until_settled};
+use outlast_core::{Core, Record, RunId, TaskId};
+use outlast_engine::{Engine, LoopHandle, Trouble, leave_at_rest, others_at_work, perform, until_settled};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -33,6 +33,15 @@ enum Ended {
     Waits,
     Signal(ExitCode),
     Died,
+}
+
+/// How parking ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parked {
+    /// Nothing of the run is alive.
+    AtRest,
+    /// A signal came first.
+    Left,
 }
 
 /// What there is to follow of an engine, from the moment it is made: before anything is asked of the engine, so that
@@ -69,11 +78,23 @@ impl Watch {
         engine.ends_with(run)?;
         let interrupted = loop {
             match self.follow(&engine, run, stay).await? {
+                Ended::Settled if self.park_others(engine.handle(), run).await? == Parked::Left => break None,
                 Ended::Settled if !leave_at_rest(engine.handle(), run).await? => {}
-                Ended::Settled | Ended::Waits => break None,
+                Ended::Settled => break None,
+                Ended::Waits => {
+                    self.park_others(engine.handle(), run).await?;
+                    say(&format!(
+                        "what waits goes on waiting without an engine; take it up with: outlast resume {run}"
+                    ));
+                    break None;
+                }
                 Ended::Signal(code) => {
                     say("its agents are being parked; a second signal leaves them to the next engine");
-                    self.park(engine.handle(), run).await?;
+                    if let Err(failure) = self.park_all(engine.handle(), run).await {
+                        // What ended the engine says more than that it has ended.
+                        engine.close().await?;
+                        return Err(failure);
+                    }
                     break Some(code);
                 }
                 Ended::Died => return engine.close().await.map(|()| ExitCode::Host).map_err(Failure::from),
@@ -130,13 +151,31 @@ impl Watch {
     }
 
     /// Parks what is alive. A second signal leaves at once: the agents go on under their shims.
-    async fn park(&mut self, engine: &LoopHandle, run: &RunId) -> Result<(), Failure> {
+    async fn park(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
         perform(engine, Act::Stop { run: run.to_string() }).await?;
         tokio::select! {
-            settled = until_settled(engine, run) => Ok(settled?),
-            _ = self.interrupt.recv() => Ok(()),
-            _ = self.terminate.recv() => Ok(()),
+            settled = until_settled(engine, run) => Ok(settled.map(|()| Parked::AtRest)?),
+            _ = self.interrupt.recv() => Ok(Parked::Left),
+            _ = self.terminate.recv() => Ok(Parked::Left),
         }
+    }
+
+    async fn park_all(&mut self, engine: &LoopHandle, run: &RunId) -> Result<(), Failure> {
+        if self.park(engine, run).await? == Parked::AtRest {
+            self.park_others(engine, run).await?;
+        }
+        Ok(())
+    }
+
+    /// Parks the other runs that this engine works on: it ends with its own, and nothing may go on without one.
+    async fn park_others(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
+        for other in others_at_work(engine, run).await? {
+            say(&format!("run {other} was at work here too and is being parked; go on with: outlast resume {other}"));
+            if self.park(engine, &other).await? == Parked::Left {
+                return Ok(Parked::Left);
+            }
+        }
+        Ok(Parked::AtRest)
     }
 }
 
@@ -160,7 +199,7 @@ async fn next(troubles: &mut Option<broadcast::Receiver<Trouble>>) -> Trouble {
 fn told(trouble: &Trouble) -> String {
     let advice = if trouble.no_space { "; free some space" } else { "" };
     let task = trouble.task.as_ref().map_or_else(String::new, |task| format!("{task}: "));
-    format!("{task}{}; it is tried again{advice}", trouble.what)
+    format!("{task}{}{again}{advice}", trouble.what)
 }
 
 fn tell(records: &Arc<[Record]>, run: &RunId) {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use outlast_core::admit::Command;
 use outlast_core::record::Verdict;
 use outlast_core::{AttemptId, Class, Oid, plan};
-use outlast_git::ScopeDiff;
+use outlast_git::{Note, ScopeDiff};
 
 use crate::context::{Context, TaskFacts};
 use crate::error::Error;
+use crate::notes;
 use crate::ops::attempt::one_line;
 use crate::ops::commands::{self, Place};
 use crate::ops::integrate;
@@ -19,9 +20,9 @@ pub(crate) async fn perform(context: &Arc<Context>, id: AttemptId, base: Option<
     let known = context.task_facts(&id.run, &id.task).await?;
     let task = plan.task(&id.task).ok_or_else(|| Error::Internal(format!("task `{}` is not in the plan", id.task)))?;
     let base = base.ok_or_else(|| Error::Internal(format!("attempt {id} has no base")))?;
-    let kept = context.checkpoint(&id, "to be verified").await?;
+    let (kept, notes) = context.checkpoint_with_notes(&id, "to be verified").await?;
     crate::fault::point("after_checkpoint");
-    let check = Check { context, id: &id, plan: &plan, task, known: &known, base: &base, end: &kept };
+    let check = Check { context, id: &id, plan: &plan, task, known: &known, base: &base, end: &kept, notes: &notes };
     let verdict = match check.verdict().await? {
         Ok(result) => Verdict::Passed { result },
         Err((class, why)) => {
@@ -43,6 +44,7 @@ struct Check<'a> {
     known: &'a TaskFacts,
     base: &'a Oid,
     end: &'a Oid,
+    notes: &'a [Note],
 }
 
 /// The verified result, or why there is none.
@@ -59,7 +61,7 @@ impl Check<'_> {
                 Ok((split, tree))
             })
             .await?;
-        if let Some(refused) = nothing_in_scope(&split) {
+        if let Some(refused) = nothing_in_scope(&split, self.notes) {
             return Ok(Err(refused));
         }
         if let Some(why) = self.warm().await? {
@@ -120,15 +122,19 @@ impl Check<'_> {
 const PATHS_NAMED: usize = 3;
 
 /// Why a change cannot be a result: there is none, or none of it may land.
-fn nothing_in_scope(split: &ScopeDiff) -> Option<(Class, String)> {
+fn nothing_in_scope(split: &ScopeDiff, notes: &[Note]) -> Option<(Class, String)> {
     if let Some((change, block)) = split.blocked.first() {
-        return Some((Class::Scope, format!("`{}` may never land: {block:?}", change.path_lossy())));
+        return Some((Class::Scope, format!("`{}` may never land: {}", change.path_lossy(), block.why())));
     }
     if !split.in_scope.is_empty() {
         return None;
     }
     if split.out_of_scope.is_empty() {
-        return Some((Class::GaveUp, "the agent ended without changing anything".to_owned()));
+        let why = match notes::left_out(notes) {
+            Some(what) => format!("the agent ended without changing anything that can be kept; left out: {what}"),
+            None => "the agent ended without changing anything".to_owned(),
+        };
+        return Some((Class::GaveUp, why));
     }
     let named: Vec<String> =
         split.out_of_scope.iter().take(PATHS_NAMED).map(|c| format!("`{}`", c.path_lossy())).collect();

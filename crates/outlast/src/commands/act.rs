@@ -1,12 +1,13 @@
 //! `outlast pause`, `stop`, `land`, `discard`: asked of the running engine, or done by a short one of our own.
 
 use outlast_api::{Act, Acted, ExitCode};
-use outlast_core::RunId;
-use outlast_engine::{Holder, perform, until_settled};
+use outlast_core::{RunId, TaskId};
+use outlast_engine::{Holder, Kept, perform, until_settled};
 
 use crate::args::{RunSelection, TaskSelection};
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
+use crate::places::Places;
 use crate::remote;
 use crate::selection::{Journalled, tasks};
 use crate::session::block_on;
@@ -36,9 +37,22 @@ pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, 
 
 pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
     let (id, tasks) = of_tasks(&given, selection)?;
-    let json = given.json;
-    let acted = act(given, &id, Act::Discard { run: id.to_string(), tasks })?;
+    let (json, places) = (given.json, given.places.clone());
+    let mut acted = act(given, &id, Act::Discard { run: id.to_string(), tasks })?;
+    name_what_stays(&places, &id, &mut acted)?;
     told(json, &acted, "")
+}
+
+/// Says of each discarded task why its workspace is still there: what could not be kept elsewhere is never removed.
+fn name_what_stays(places: &Places, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
+    // Whoever is elsewhere has the same done and is told by `clean`, where the repository is.
+    let Ok(repository) = places.repository() else { return Ok(()) };
+    let home = places.home.repository(repository.common_dir());
+    let kept = Kept::open(&home, repository)?;
+    for task in acted.tasks.iter_mut().filter(|task| task.state == "discarded") {
+        task.kept = kept.stays(run, &TaskId::new(&task.id))?;
+    }
+    Ok(())
 }
 
 fn of_run(given: &Given, selection: &RunSelection) -> Result<RunId, Failure> {
@@ -109,10 +123,11 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
         let good = task.refused.is_none();
         if !json {
             let state = styled(task_style(&task.state), format!("{:<10}", task.state));
-            let detail = match (&task.landed, &task.refused) {
-                (Some(commit), _) => format!("as {}", short(commit)),
-                (None, Some(why)) => format!("{}: {why}", task.cause.as_deref().unwrap_or("refused")),
-                (None, None) => String::new(),
+            let detail = match (&task.landed, &task.refused, &task.kept) {
+                (Some(commit), ..) => format!("as {}", short(commit)),
+                (None, Some(why), _) => format!("{}: {why}", task.cause.as_deref().unwrap_or("refused")),
+                (None, None, Some(why)) => format!("its workspace stays, {why}"),
+                (None, None, None) => String::new(),
             };
             print(&format!("{state} {}  {detail}\n", task.id))?;
         }

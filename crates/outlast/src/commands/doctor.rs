@@ -36,7 +36,7 @@ pub(crate) fn perform(given: &Given, doctor: &args::Doctor) -> Result<ExitCode, 
     let user = user.unwrap_or_default();
     found.extend(accounts::look(&user, plan.as_ref()));
     let (agents, trips, proxies) = block_on(async {
-        let agents = agents::look(plan.as_ref());
+        let agents = agents::look(plan.as_ref(), places.home.root());
         let trips = async { if doctor.offline { trip::skipped(&user) } else { trip::all(&user, plan.as_ref()).await } };
         Ok(tokio::join!(agents, trips, proxies::look(doctor.offline)))
     })?;

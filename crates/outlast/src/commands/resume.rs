@@ -19,7 +19,11 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
     if let Some(holder) = given.places.home.engine() {
         match block_on(remote::act(&holder, &wish)) {
             Ok(_) => {
-                say(&format!("{id} goes on in the engine that is running (process {})", holder.pid));
+                let until = match holder.ends_with.as_deref() {
+                    Some(other) if other != id.as_str() => format!(", and is parked again when that ends with {other}"),
+                    _ => String::new(),
+                };
+                say(&format!("{id} goes on in the engine that is running (process {}){until}", holder.pid));
                 return Ok(ExitCode::Ok);
             }
             // It was about to leave: this is the next engine, as soon as that one is gone.

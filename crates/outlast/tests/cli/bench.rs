@@ -62,6 +62,10 @@ impl Bench {
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = self.env.command(env!("CARGO_BIN_EXE_outlast"));
         command.args(arguments).current_dir(self.repo.dir()).stdin(Stdio::null());
+        // The person has a name by their configuration alone.
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env_remove(format!("GIT_{role}_NAME")).env_remove(format!("GIT_{role}_EMAIL"));
+        }
         command
     }
 

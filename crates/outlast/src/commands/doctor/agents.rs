@@ -21,8 +21,8 @@ use super::found::Found;
 const VERSION_MAX: Duration = Duration::from_secs(30);
 
 /// Every agent that is there, and every agent of the plan that is not.
-pub(crate) async fn look(plan: Option<&Plan>) -> Vec<Found> {
-    let toolchain = Toolchain::of_this_process();
+pub(crate) async fn look(plan: Option<&Plan>, state: &Path) -> Vec<Found> {
+    let toolchain = Toolchain::of_this_process(state);
     let agents = discover::discover(&toolchain.path);
     let mut asked = JoinSet::new();
     for (place, agent) in agents.iter().cloned().enumerate() {

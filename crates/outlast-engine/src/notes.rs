@@ -1,0 +1,71 @@
+//! What a checkpoint did not take, in words: work that is in the workspace alone, and that nobody must miss unawares.
+
+use outlast_git::{ByteSlice as _, FILE_LIMIT_DEFAULT, Note, SkipReason};
+
+/// How many paths are named.
+const PATHS_NAMED: usize = 3;
+
+/// What is in a workspace and in no checkpoint, for people; nothing where all of it is.
+pub(crate) fn left_out(notes: &[Note]) -> Option<String> {
+    let skipped = notes.iter().filter_map(|note| match note {
+        Note::Skipped { path, reason } => Some(format!("`{}` ({})", path.to_str_lossy(), why(reason))),
+        Note::NestedRepository(path) => Some(format!("`{}/.git` (a repository in the tree)", path.to_str_lossy())),
+        _ => None,
+    });
+    let mut named: Vec<String> = skipped.collect();
+    if named.len() > PATHS_NAMED {
+        let more = named.len() - PATHS_NAMED;
+        named.truncate(PATHS_NAMED);
+        named.push(format!("{more} more"));
+    }
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
+/// What of these notes a person should hear of at once, although the tree is kept.
+pub(crate) fn finding(notes: &[Note]) -> Option<String> {
+    let head = notes.iter().find_map(|note| match note {
+        Note::HeadNotCopied { head, why } => {
+            Some(format!("its files are kept, the agent's own commits up to {head} are not: {why}"))
+        }
+        _ => None,
+    });
+    let skipped = notes.iter().any(|note| matches!(note, Note::Skipped { .. }));
+    head.or_else(|| {
+        let what = left_out(notes).filter(|_| skipped)?;
+        Some(format!("only its workspace holds {what}; none of it lands"))
+    })
+}
+
+fn why(reason: &SkipReason) -> String {
+    match reason {
+        SkipReason::TooLarge { bytes } => format!("{bytes} bytes, more than {FILE_LIMIT_DEFAULT}"),
+        SkipReason::Unreadable => "it cannot be read".to_owned(),
+        SkipReason::NotAFile => "a pipe, a socket or a device".to_owned(),
+        SkipReason::Unstorable => "git cannot hold such a name".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped(path: &str, reason: SkipReason) -> Note {
+        Note::Skipped { path: path.into(), reason }
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_with_its_reason() {
+        assert_eq!(left_out(&[Note::Ignored("target/".into())]), None);
+        let notes = [
+            skipped("big.bin", SkipReason::TooLarge { bytes: 60_000_000 }),
+            skipped("pipe", SkipReason::NotAFile),
+            Note::NestedRepository("vendor/x".into()),
+            skipped("shut", SkipReason::Unreadable),
+        ];
+        let told = "`big.bin` (60000000 bytes, more than 52428800), `pipe` (a pipe, a socket or a device), \
+                    `vendor/x/.git` (a repository in the tree), 1 more";
+        assert_eq!(left_out(&notes).as_deref(), Some(told));
+        assert_eq!(finding(&notes[2..3]), None, "its files are kept like any other");
+        assert!(finding(&notes).unwrap().starts_with("only its workspace holds `big.bin`"));
+    }
+}
