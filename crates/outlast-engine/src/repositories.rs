@@ -177,7 +177,7 @@ impl Repositories {
     /// Why a candidate must not land although it merges; nothing where it may.
     ///
     /// What a filter of the user's would have turned into something else is never put into the history as it is: the
-    /// command that is told adds it through the filter.
+    /// command that is told adds it through the filter, by the attributes of the person's own checkout.
     pub(crate) fn unfiltered(
         &self,
         run: &RunId,
@@ -198,7 +198,8 @@ impl Repositories {
             first.driver,
             quoted(&root),
             quoted(&workspace.display().to_string()),
-            named.join(" ")
+            named = named.join(" "),
+            root = quoted(&root),
         )))
     }
 

@@ -197,6 +197,7 @@ async fn next(troubles: &mut Option<broadcast::Receiver<Trouble>>) -> Trouble {
 }
 
 fn told(trouble: &Trouble) -> String {
+    let again = if trouble.again { "; it is tried again" } else { "" };
     let advice = if trouble.no_space { "; free some space" } else { "" };
     let task = trouble.task.as_ref().map_or_else(String::new, |task| format!("{task}: "));
     format!("{task}{}{again}{advice}", trouble.what)
