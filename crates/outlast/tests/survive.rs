@@ -5,8 +5,6 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
-#[path = "survive/budget.rs"]
-mod budget;
 #[path = "survive/attacks.rs"]
 mod attacks;
 #[path = "survive/disk.rs"]
