@@ -3,6 +3,7 @@
 //! An outcome that carries an older attempt or epoch than the living one is stale and is refused: whoever sent it was
 //! given up. A command that has already had its effect yields no record, so that repeating it is harmless.
 
+use crate::budget::{Allowed, Estimate, Reached};
 use crate::class::Class;
 use crate::core::Core;
 use crate::ids::{AccountId, Epoch, ExchangeId, Oid, RunId, TaskId};
@@ -31,6 +32,20 @@ pub enum Command {
     StopRun(RunId),
     /// Go on.
     ResumeRun(RunId),
+    /// A request does not fit into what is left of a run's budget, and nothing is on its way.
+    ReachBudget {
+        /// Which run.
+        run: RunId,
+        /// The request that does not fit.
+        reached: Reached,
+    },
+    /// A person changes what a run may spend; parts that are not named stay as they are.
+    ChangeBudget {
+        /// Which run.
+        run: RunId,
+        /// The parts that change.
+        allowed: Allowed,
+    },
     /// News of a living attempt.
     Attempt {
         /// Its run.
@@ -58,6 +73,8 @@ pub enum Command {
         main: bool,
         /// What it consumed.
         usage: Usage,
+        /// What was reserved for it, where what it consumed is not certain.
+        reserved: Option<Estimate>,
         /// Which row of the ledger it is.
         exchange: ExchangeId,
     },
@@ -118,21 +135,26 @@ pub enum Command {
         /// Until when.
         until: Timestamp,
     },
+    /// The user lets an account be used again that was closed for its hours.
+    OpenAccount(AccountId),
 }
 
 impl Command {
     /// The one stream that decides whether it is admitted; nothing where it looks at other tasks as well.
     pub(crate) fn stream(&self) -> Option<Stream> {
         match self {
-            Self::StartRun { run, .. } | Self::PauseRun(run) | Self::StopRun(run) | Self::ResumeRun(run) => {
-                Some(Stream::Run(run.clone()))
-            }
+            Self::StartRun { run, .. }
+            | Self::PauseRun(run)
+            | Self::StopRun(run)
+            | Self::ResumeRun(run)
+            | Self::ReachBudget { run, .. }
+            | Self::ChangeBudget { run, .. } => Some(Stream::Run(run.clone())),
             Self::Attempt { run, task, .. }
             | Self::Exchanged { run, task, .. }
             | Self::Verified { run, task, .. }
             | Self::Discard { run, task }
             | Self::Discarded { run, task } => Some(Stream::Task(run.clone(), task.clone())),
-            Self::CloseAccount { account, .. } => Some(Stream::Account(account.clone())),
+            Self::CloseAccount { account, .. } | Self::OpenAccount(account) => Some(Stream::Account(account.clone())),
             Self::LedgerCounted { .. } => Some(Stream::Ledger),
             Self::Land { .. } | Self::Landing { .. } => None,
         }
@@ -243,15 +265,18 @@ impl Core {
                 let fact = admit_attempt(self.find(&run, &task)?, number, epoch, news)?;
                 Ok(fact.map(|fact| on_task(now, run, task, fact)).into_iter().collect())
             }
-            Command::Exchanged { run, task, number, account, main, usage, exchange } => {
+            Command::Exchanged { run, task, number, account, main, usage, reserved, exchange } => {
                 self.find(&run, &task)?;
                 if self.has_counted(&exchange) {
                     return Ok(Vec::new());
                 }
-                let fact = Fact::Exchanged { number, account, main, usage, exchange: Some(exchange) };
+                let fact = Fact::Exchanged { number, account, main, usage, reserved, exchange: Some(exchange) };
                 Ok(vec![on_task(now, run, task, fact)])
             }
             Command::LedgerCounted { row } => Ok(self.admit_count(now, row)),
+            Command::ReachBudget { run, reached } => self.admit_reached(now, run, reached),
+            Command::ChangeBudget { run, allowed } => self.admit_budget(now, run, allowed),
+            Command::OpenAccount(account) => Ok(self.admit_opening(now, account)),
             Command::Verified { run, task, number, checkpoint, verdict } => {
                 let facts = admit_verdict(self.find(&run, &task)?, number, checkpoint, verdict)?;
                 Ok(facts.into_iter().map(|fact| on_task(now, run.clone(), task.clone(), fact)).collect())

@@ -28,6 +28,8 @@ pub enum Class {
     Network,
     /// The user's own budget is reached.
     OwnBudget,
+    /// The user lets the account be used at other hours only.
+    Hours,
     /// Something that looks like a failure and is none.
     NotAnError,
     /// No evidence that fits another class.
@@ -76,7 +78,8 @@ impl Class {
             | Self::Overload
             | Self::Network
             | Self::Vanished
-            | Self::OwnBudget => Remedy::Later,
+            | Self::OwnBudget
+            | Self::Hours => Remedy::Later,
             Self::Billing | Self::Auth | Self::Setup | Self::Question | Self::MissingDependency => Remedy::Person,
             Self::ContextOverflow
             | Self::CorruptSession
@@ -104,6 +107,7 @@ impl Class {
             Self::Overload => "overload",
             Self::Network => "network",
             Self::OwnBudget => "own_budget",
+            Self::Hours => "hours",
             Self::NotAnError => "not_an_error",
             Self::Unknown => "unknown",
             Self::Setup => "setup",

@@ -12,6 +12,7 @@ use crate::give_up::{give_up, give_up_dependants};
 use crate::ids::{AccountId, Epoch, RunId, TaskId};
 use crate::ledger::Counted;
 use crate::mutant::{Bug, planted};
+use crate::pace::Recent;
 use crate::record::{EndReason, Fact, LandingCause, Outcome, Record, Stream, Verdict};
 use crate::retry;
 use crate::run::{Index, Mode, Run};
@@ -26,6 +27,8 @@ pub struct Core {
     pub runs: BTreeMap<RunId, Run>,
     /// Accounts that are not plainly open.
     pub accounts: BTreeMap<AccountId, Window>,
+    /// What was exchanged with each account in the last minute in which anything was.
+    pub recent: BTreeMap<AccountId, Recent>,
     /// How many records each stream has.
     revisions: BTreeMap<String, u64>,
     /// Which exchanges are on record.
@@ -87,6 +90,9 @@ impl Core {
                 if !self.ledger.takes(&record.fact) {
                     return;
                 }
+                if let Fact::Exchanged { account, usage, .. } = &record.fact {
+                    self.recent.entry(account.clone()).or_default().add(record.at, usage.total_tokens());
+                }
                 if let Some(run) = self.runs.get_mut(id) {
                     apply_task(run, task, record.at, &record.fact);
                 }
@@ -112,12 +118,25 @@ fn apply_run(run: &mut Run, fact: &Fact) {
         Fact::RunResumed if planted(Bug::ParkedStay) => run.mode = Mode::Running,
         Fact::RunResumed => {
             run.mode = Mode::Running;
-            for index in run.parked.clone() {
-                run.set_phase(index, Phase::Ready);
-            }
+            unpark(run);
         }
         Fact::RunFinished { state } => run.mode = Mode::Finished(*state),
+        Fact::BudgetReached(reached) => run.purse.reached = Some(*reached),
+        Fact::BudgetChanged(allowed) => {
+            run.purse.allowed = *allowed;
+            run.purse.reached = None;
+            if run.mode == Mode::Running {
+                unpark(run);
+            }
+        }
         _ => {}
+    }
+}
+
+/// Lets everything start again that was parked.
+fn unpark(run: &mut Run) {
+    for index in run.parked.clone() {
+        run.set_phase(index, Phase::Ready);
     }
 }
 
@@ -157,6 +176,9 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         task.attempts = *number;
         task.resumed_by = Some(rung.clone());
         return;
+    }
+    if let Fact::Exchanged { usage, reserved, .. } = fact {
+        run.purse.settle(usage, *reserved);
     }
     let task = &mut run.tasks[index as usize];
     match fact {
@@ -201,8 +223,10 @@ fn attempt_ended(run: &mut Run, index: Index, number: u32, at: Timestamp) {
         EndReason::Finished => run.set_phase(index, Phase::Verifying { number }),
         EndReason::Failed { class, why } => failed(run, index, class, why, at),
         EndReason::Parked if task.stale => give_up(run, index, Phase::Stale),
-        // A run may have been resumed while its attempts were still being parked.
-        EndReason::Parked if run.mode == Mode::Running => run.set_phase(index, Phase::Ready),
+        // A run may have been resumed, or its budget raised, while its attempts were still being parked.
+        EndReason::Parked if run.mode == Mode::Running && run.purse.reached.is_none() => {
+            run.set_phase(index, Phase::Ready);
+        }
         EndReason::Parked => run.set_phase(index, Phase::Parked),
         EndReason::Discarded => run.set_phase(index, Phase::Discarding),
     }

@@ -2,13 +2,14 @@
 //!
 //! Called again and again until it has nothing to add; each call looks only at tasks that are in flight or could start.
 
+use crate::class::Class;
 use crate::core::{Core, next_epoch};
 use crate::ids::AccountId;
 use crate::mutant::{Bug, planted};
 use crate::record::{EndReason, Fact, Record, RunEnd, Rung, Stream};
 use crate::run::{Mode, Run};
 use crate::scope::Claims;
-use crate::task::{Phase, Stage, Task};
+use crate::task::{Attempt, Phase, Stage, Task};
 use crate::time::Timestamp;
 
 impl Core {
@@ -36,6 +37,9 @@ impl Core {
 
     /// Starts tasks while there is room, begun ones first, then in the plan's order.
     fn starts(&self, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
+        if run.purse.reached.is_some() {
+            return;
+        }
         let mut room = run.spec.concurrency.saturating_sub(run.busy) + u32::from(planted(Bug::OneTooMany));
         if room == 0 {
             return;
@@ -65,11 +69,12 @@ impl Core {
     }
 
     /// When the first of the task's accounts opens, where it is pointless to start before.
-    pub(crate) fn quota_until(&self, task: &Task, now: Timestamp) -> Option<(Timestamp, AccountId)> {
+    pub(crate) fn quota_until(&self, task: &Task, now: Timestamp) -> Option<(Timestamp, AccountId, Class)> {
         if !task.spec.needs_quota || planted(Bug::QuotaIgnored) {
             return None;
         }
-        let closed = |account: &AccountId| self.closed_until(account, now).map(|(until, _)| (until, account.clone()));
+        let closed =
+            |account: &AccountId| self.closed_until(account, now).map(|(until, class)| (until, account.clone(), class));
         let mut earliest = None;
         for account in &task.spec.accounts {
             let until = closed(account)?;
@@ -97,11 +102,17 @@ fn endings(run: &Run, now: Timestamp, records: &mut Vec<Record>) {
         let reason = match (&attempt.stage, run.mode) {
             (Stage::Exited(outcome), _) => EndReason::from(outcome),
             (Stage::Working, Mode::Paused | Mode::Stopped) => EndReason::Parked,
+            // Whoever has an answer or a tool under way goes on until its next request.
+            (Stage::Working, _) if run.purse.reached.is_some() && waits_for_budget(attempt) => EndReason::Parked,
             _ => continue,
         };
         let fact = Fact::AttemptEnding { number: attempt.number, reason };
         records.push(Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact });
     }
+}
+
+fn waits_for_budget(attempt: &Attempt) -> bool {
+    attempt.held.as_ref().is_some_and(|held| held.class == Class::OwnBudget)
 }
 
 fn start(run: &Run, task: &Task, now: Timestamp) -> Record {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::class::Class;
 use crate::core::Core;
 use crate::ids::{AccountId, RunId, TaskId};
 use crate::record::LandingCause;
@@ -35,7 +36,11 @@ pub enum Why {
         account: AccountId,
         /// When.
         until: Timestamp,
+        /// What it is closed for.
+        class: Class,
     },
+    /// The run's budget is reached.
+    Budget,
     /// It is tried again later.
     Retry {
         /// When.
@@ -94,8 +99,10 @@ impl Core {
             Phase::Ready | Phase::Waiting { .. } => {
                 if run.mode != Mode::Running {
                     Why::Paused
-                } else if let Some((until, account)) = self.quota_until(task, now) {
-                    Why::Quota { account, until }
+                } else if run.purse.reached.is_some() {
+                    Why::Budget
+                } else if let Some((until, account, class)) = self.quota_until(task, now) {
+                    Why::Quota { account, until, class }
                 } else if let Err(task) = Claims::of(run).add(task) {
                     Why::Scope { task }
                 } else if run.busy >= run.spec.concurrency {
@@ -104,6 +111,7 @@ impl Core {
                     Why::Starting
                 }
             }
+            Phase::Parked if run.mode == Mode::Running => Why::Budget,
             Phase::Parked => Why::Paused,
             Phase::Live(attempt) => attempt.held.clone().map_or(Why::Working, Why::Held),
             Phase::Verifying { .. } => Why::Verifying,

@@ -84,6 +84,7 @@ impl Core {
             account,
             main,
             usage,
+            reserved: None,
             exchange,
         });
         counted.chain([Command::LedgerCounted { row: last }]).collect()

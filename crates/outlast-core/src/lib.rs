@@ -5,6 +5,7 @@
 
 pub mod admit;
 mod alike;
+pub mod budget;
 pub mod class;
 mod core;
 mod decide;
@@ -18,6 +19,7 @@ pub mod ids;
 mod ledger;
 #[doc(hidden)]
 pub mod mutant;
+pub mod pace;
 pub mod plan;
 pub mod record;
 pub mod research;

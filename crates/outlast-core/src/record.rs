@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::{Allowed, Estimate, Reached};
 use crate::class::Class;
 use crate::ids::{AccountId, AgentName, Epoch, ExchangeId, Oid, RunId, TaskId};
 use crate::time::Timestamp;
@@ -92,6 +93,10 @@ pub enum Fact {
     RunStopped,
     /// A paused or stopped run goes on.
     RunResumed,
+    /// A request does not fit into what is left of the run's budget: nothing more goes out until it is changed.
+    BudgetReached(Reached),
+    /// What the run may spend from now on, as a whole.
+    BudgetChanged(Allowed),
     /// Nothing is left to do.
     RunFinished {
         /// How it ended.
@@ -154,6 +159,9 @@ pub enum Fact {
         main: bool,
         /// What it consumed.
         usage: Usage,
+        /// What was reserved for it, where what it consumed is not certain: the least that it counts in a budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Estimate>,
         /// Which row of the ledger it is; absent in records of version 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<ExchangeId>,
@@ -249,6 +257,9 @@ pub struct RunSpec {
     pub auto_land: bool,
     /// What jitter and session ids are derived from.
     pub seed: u64,
+    /// What it may spend.
+    #[serde(default, skip_serializing_if = "Allowed::is_unlimited")]
+    pub budget: Allowed,
 }
 
 /// What the core needs to know of a task.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::alike::Alike;
+use crate::budget::Purse;
 use crate::ids::{RunId, TaskId};
 use crate::mutant::{Bug, planted};
 use crate::record::{RunEnd, RunSpec, TaskSpec};
@@ -29,6 +30,8 @@ pub struct Run {
     pub tasks: Vec<Task>,
     /// How many results were verified: the order in which they land.
     pub results: u64,
+    /// What it may spend, and what it has spent.
+    pub purse: Purse,
     by_id: BTreeMap<TaskId, Index>,
     /// Who needs a task, by its id: a plan may name a task before it lists it.
     dependants: BTreeMap<TaskId, Vec<Index>>,
@@ -69,6 +72,7 @@ impl Run {
     pub(crate) fn new(id: RunId, spec: RunSpec, started_at: Timestamp) -> Self {
         Self {
             id,
+            purse: Purse::new(spec.budget),
             spec,
             started_at,
             mode: Mode::Running,
@@ -215,6 +219,11 @@ impl Run {
                 .needs
                 .iter()
                 .all(|need| self.task(need).is_none_or(Task::is_on_target) || planted(Bug::LandsBeforeNeeds))
+    }
+
+    /// Whether only a change of its budget lets it go on: nothing is in flight, and nothing starts.
+    pub fn waits_for_budget(&self) -> bool {
+        self.mode == Mode::Running && self.purse.reached.is_some() && self.active.is_empty()
     }
 
     /// Whether nothing is left that could change without a person.

@@ -3,12 +3,14 @@
 //! ```text
 //! run auto concurrency=2          task b needs=a writes=src/** retries=1 quota=max
 //! pause · stop · resume           account max closed window_quota 5000 · account max opened
+//! budget reached · budget 500 (billionths of a dollar; `usd=500` where the run starts)
 //! a start 1 · a exit 1 finished · a ending 1 parked · a ended 1 · a pass 1 · a fail 1 verify
 //! a done                          every record from its start to its verified result
 //! a fails crash                   every record from its start to the end of a failed attempt
 //! ```
 //! `@5000` before a line sets its time and that of those after it.
 
+use crate::budget::{Allowed, Estimate, Lack, Reached};
 use crate::class::Class;
 use crate::ids::{AccountId, AgentName, Epoch, Oid, RunId, TaskId};
 use crate::record::{
@@ -46,6 +48,8 @@ fn read(core: &Core, words: &[&str]) -> Vec<(Stream, Fact)> {
         ["pause"] => on_run(Fact::RunPaused),
         ["stop"] => on_run(Fact::RunStopped),
         ["resume"] => on_run(Fact::RunResumed),
+        ["budget", "reached"] => on_run(Fact::BudgetReached(reached())),
+        ["budget", usd] => on_run(Fact::BudgetChanged(Allowed { usd_nanos: Some(usd.parse().unwrap()), tokens: None })),
         ["finished", end] => on_run(Fact::RunFinished { state: named::<RunEnd>(end) }),
         ["account", account, rest @ ..] => {
             let fact = match rest {
@@ -131,6 +135,11 @@ pub(crate) fn shim(number: u32) -> ShimRef {
     ShimRef { pid: number, start_time: 7, boot_id: "boot".into() }
 }
 
+/// A request for which too little money is left.
+pub(crate) const fn reached() -> Reached {
+    Reached { lack: Lack::Usd, wants: Estimate { usd_nanos: Some(7), tokens: 1 } }
+}
+
 fn time(text: &str) -> Timestamp {
     Timestamp::from_millis(text.parse().unwrap())
 }
@@ -148,6 +157,7 @@ fn run_spec(settings: &[&str]) -> RunSpec {
         concurrency: value(settings, "concurrency").map_or(8, |n| n.parse().unwrap()),
         auto_land: settings.contains(&"auto"),
         seed: 1,
+        budget: Allowed { usd_nanos: value(settings, "usd").map(|n| n.parse().unwrap()), tokens: None },
     }
 }
 
@@ -189,6 +199,8 @@ fn show_fact(fact: &Fact) -> String {
         Fact::RunPaused => "pause".into(),
         Fact::RunStopped => "stop".into(),
         Fact::RunResumed => "resume".into(),
+        Fact::BudgetReached(_) => "budget reached".into(),
+        Fact::BudgetChanged(allowed) => format!("budget {}", allowed.usd_nanos.unwrap_or(0)),
         Fact::RunFinished { state } => format!("finished {state:?}").to_lowercase(),
         Fact::TaskAdded(_) => "task".into(),
         Fact::AttemptStarted { number, rung, .. } => format!("start {number} {}", show_rung(rung)),

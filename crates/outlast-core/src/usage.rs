@@ -39,6 +39,11 @@ impl Usage {
         self.exchanges = self.exchanges.saturating_add(other.exchanges);
     }
 
+    /// All tokens, however they are billed.
+    pub const fn total_tokens(&self) -> u64 {
+        self.input.saturating_add(self.cache_write).saturating_add(self.cache_read).saturating_add(self.output)
+    }
+
     /// The price in billionths of a US dollar, or nothing where a part of it is unknown.
     pub const fn price(&self) -> Option<i64> {
         if self.unpriced == 0 { Some(self.usd_nanos) } else { None }

@@ -3,6 +3,7 @@
 //! A change that makes this test fail makes every journal in the world unreadable: give the new shape a new name or a
 //! default instead.
 
+use outlast_core::budget::{Allowed, Estimate, Lack, Reached};
 use outlast_core::record::{EndReason, LandingCause, Outcome, RunEnd, RunSpec, Rung, ShimRef, TaskSpec, Verdict};
 use outlast_core::{AccountId, AgentName, Class, Epoch, ExchangeId, Fact, Oid, TaskId, Timestamp, Usage};
 
@@ -29,8 +30,34 @@ const USAGE: Usage = Usage {
 fn facts_of_v2() -> Vec<Fact> {
     let exchange = Some(ExchangeId::new("019a2b3c4d5-7"));
     vec![
-        Fact::Exchanged { number: 1, account: AccountId::new("api"), main: true, usage: USAGE, exchange },
+        Fact::Exchanged {
+            number: 1,
+            account: AccountId::new("api"),
+            main: true,
+            usage: USAGE,
+            reserved: None,
+            exchange,
+        },
         Fact::LedgerCounted { row: 4711 },
+        Fact::RunStarted(RunSpec {
+            plan: "9f".to_owned(),
+            base: oid(),
+            target: "outlast/x".to_owned(),
+            concurrency: 5,
+            auto_land: true,
+            seed: 7,
+            budget: Allowed { usd_nanos: Some(40_000_000_000), tokens: None },
+        }),
+        Fact::BudgetReached(Reached { lack: Lack::Price, wants: Estimate { usd_nanos: None, tokens: 9000 } }),
+        Fact::BudgetChanged(Allowed { usd_nanos: Some(60_000_000_000), tokens: Some(20_000_000) }),
+        Fact::Exchanged {
+            number: 1,
+            account: AccountId::new("api"),
+            main: true,
+            usage: Usage { unpriced: 1, ..USAGE },
+            reserved: Some(Estimate { usd_nanos: Some(2_000_000), tokens: 9000 }),
+            exchange: Some(ExchangeId::new("019a2b3c4d5-8")),
+        },
         Fact::LandingRefused { cause: LandingCause::Filter, detail: "there".to_owned() },
     ]
 }
@@ -52,6 +79,7 @@ fn facts_of_v1() -> Vec<Fact> {
         concurrency: 5,
         auto_land: true,
         seed: 7,
+        budget: Allowed::default(),
     };
     vec![
         Fact::RunStarted(run),
@@ -69,7 +97,14 @@ fn facts_of_v1() -> Vec<Fact> {
         Fact::Held { number: 1, class: Class::WindowQuota, until: Some(Timestamp::from_millis(1_796_000_000_000)) },
         Fact::Held { number: 1, class: Class::Overload, until: None },
         Fact::Released { number: 1 },
-        Fact::Exchanged { number: 1, account: AccountId::new("api"), main: true, usage: USAGE, exchange: None },
+        Fact::Exchanged {
+            number: 1,
+            account: AccountId::new("api"),
+            main: true,
+            usage: USAGE,
+            reserved: None,
+            exchange: None,
+        },
         Fact::Checkpointed { number: 1, commit: oid() },
         Fact::AttemptExited { number: 1, outcome: Outcome::Finished },
         Fact::AttemptExited { number: 1, outcome: Outcome::Failed { class: Class::Crash, why: "exit 1".to_owned() } },

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::budget::Allowed;
 use outlast_core::desired::{Operation, OperationKey};
 use outlast_core::driver::{Driver, Effects, Input, Store};
 use outlast_core::record::{Outcome, RunSpec, TaskSpec, VERSION, Verdict};
@@ -121,6 +122,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         concurrency,
         auto_land: false,
         seed: 1,
+        budget: Allowed::default(),
     };
     let task = TaskSpec {
         needs: Vec::new(),

@@ -336,7 +336,7 @@ impl Admission for EngineAdmission {
         let exchanged = settled.attempt.filter(|_| usage != Usage::default()).map(|AttemptId { run, task, number }| {
             let main = is_main(settled.turn, settled.outcome);
             let exchange = ExchangeId::new(settled.exchange_id.clone());
-            Command::Exchanged { run, task, number, account: settled.account, main, usage, exchange }
+            Command::Exchanged { run, task, number, account: settled.account, main, usage, reserved: None, exchange }
         });
         self.engine.settled(settled.exchange_id, exchanged);
     }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use outlast_agent::{Kind, adapter};
 use outlast_core::admit::Command;
-use outlast_core::plan::{Concurrency, Land, Plan, Task};
+use outlast_core::budget::Allowed;
+use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency, Land, Plan, Task};
 use outlast_core::record::{RunSpec, TaskSpec};
 use outlast_core::{Oid, RunId, TaskId};
 
@@ -14,9 +15,6 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::home::write_file;
-
-/// How many tasks are worked on at once where the plan leaves it open.
-const CONCURRENCY_AUTO: u32 = 5;
 
 /// A run that is about to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,9 +56,15 @@ pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
         },
         auto_land: plan.run.land == Land::Auto,
         seed: outlast_core::hash::fnv1a(run.as_str().as_bytes()),
+        budget: allowed(plan.run.budget),
     };
     engine.handle().tell(Command::StartRun { run: run.clone(), spec, tasks }).await?;
     Ok(Start { run, base, target })
+}
+
+/// A plan's budget in the core's terms.
+fn allowed(budget: Budget) -> Allowed {
+    Allowed { usd_nanos: budget.usd_micros.map(|micros| micros.saturating_mul(1000)), tokens: budget.tokens }
 }
 
 /// Refuses a plan whose agents are not on this host, or have no model: no attempt is spent to find out.

@@ -139,9 +139,10 @@ fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
         Some(Why::Needs { tasks }) => say("needs", format!("waits for {}", names(&tasks)), None),
         Some(Why::NoRoom { concurrency }) => say("no_room", format!("all {concurrency} slots are taken"), None),
         Some(Why::Scope { task }) => say("scope", format!("`{task}` may change the same files"), None),
-        Some(Why::Quota { account, until }) => {
+        Some(Why::Quota { account, until, .. }) => {
             say("window_quota", format!("account `{account}` is closed"), Some(until))
         }
+        Some(Why::Budget) => say("own_budget", "the run's budget is reached".to_owned(), None),
         Some(Why::Retry { until, failure: f }) => failure(f, Some(until)),
         Some(Why::Paused) => say("paused", "the run is paused".to_owned(), None),
         Some(Why::Held(held)) => say(held.class.name(), "its request waits at the gateway".to_owned(), held.until),

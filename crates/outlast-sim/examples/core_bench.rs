@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::time::Instant;
 
 use outlast_core::admit::{AttemptNews, Command, LandingNews};
+use outlast_core::budget::Allowed;
 use outlast_core::class::Class;
 use outlast_core::desired::{Operation, OperationKey};
 use outlast_core::driver::{Driver, Effects, Input, Store};
@@ -172,7 +173,7 @@ fn start_run(
     });
     let tasks = live.into_iter().chain(others).collect();
     let (plan, base, target) = (String::new(), Oid::new("base"), format!("outlast/{run}"));
-    let spec = RunSpec { plan, base, target, concurrency, auto_land, seed: 1 };
+    let spec = RunSpec { plan, base, target, concurrency, auto_land, seed: 1, budget: Allowed::default() };
     step(driver, Command::StartRun { run: RunId::new(run), spec, tasks });
 }
 

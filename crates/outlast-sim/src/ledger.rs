@@ -29,7 +29,7 @@ impl Row {
     pub(crate) fn told(&self) -> Command {
         let LedgerRow { exchange, attempt, account, main, usage } = self.row.clone();
         let AttemptId { run, task, number } = attempt;
-        Command::Exchanged { run, task, number, account, main, usage, exchange }
+        Command::Exchanged { run, task, number, account, main, usage, reserved: None, exchange }
     }
 
     /// How often the news comes: by its name, so that nothing else is drawn differently for it.

@@ -3,6 +3,7 @@
 //! Scopes are drawn as sets of files first and written as globs second, so that the check of "no two overlapping scopes"
 //! does not rest on the code that it checks.
 
+use outlast_core::budget::Allowed;
 use outlast_core::record::{RunSpec, TaskSpec};
 use outlast_core::{AccountId, AgentName, Oid, RunId, TaskId};
 
@@ -114,6 +115,7 @@ impl RunPlan {
             concurrency: u32::try_from(rng.between(profile.concurrency)).unwrap_or(1),
             auto_land: rng.chance(600),
             seed: rng.next(),
+            budget: Allowed::default(),
         };
         let tasks = (0..tasks).map(|task| TaskPlan::draw(rng, task, accounts)).collect();
         Self { id: RunId::new(format!("r{run}")), spec, tasks }

@@ -116,6 +116,7 @@ fn an_exchange_is_billed_whether_or_not_its_attempt_lives() {
         account: "max".into(),
         main: true,
         usage: Usage::default(),
+        reserved: None,
         exchange: "x".into(),
     };
     check("run\n task a\n a fails crash", exchanged("a"), "a exchanged 1");
@@ -195,6 +196,29 @@ fn a_stated_end_of_a_closed_account_is_never_shortened() {
     check("account max closed billing 6000", close(5000), "");
     check("account max closed billing 4000", close(5000), "account max closed window_quota 5000");
     check("", close(1000), "");
+}
+
+#[test]
+fn a_budget_is_reached_once_and_changed_part_by_part() {
+    let reach = || Command::ReachBudget { run: run(), reached: crate::testing::reached() };
+    let change = |usd_nanos| Command::ChangeBudget { run: run(), allowed: Allowed { usd_nanos, tokens: None } };
+    check("run usd=500", reach(), "budget reached");
+    check("run usd=500\n budget reached", reach(), "");
+    check("run usd=500\n budget reached\n budget 900", reach(), "budget reached");
+    check("run usd=500\n finished done", reach(), "");
+    check("run usd=500", change(Some(900)), "budget 900");
+    check("run usd=500", change(Some(500)), "");
+    check("run usd=500", change(None), "");
+    check("run usd=500\n finished done", change(Some(900)), "");
+    check("", change(Some(900)), "refused: no run `r`");
+}
+
+#[test]
+fn the_users_hours_open_what_they_closed_and_nothing_else() {
+    let open = || Command::OpenAccount("max".into());
+    check("account max closed hours 5000", open(), "account max opened");
+    check("account max closed window_quota 5000", open(), "");
+    check("", open(), "");
 }
 
 #[test]

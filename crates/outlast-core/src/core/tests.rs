@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::admit::{AttemptNews, Command};
+use crate::budget::{Allowed, Estimate, Lack, Reached};
 use crate::ids::{ExchangeId, Oid};
 use crate::record::{RunEnd, RunSpec, Rung, ShimRef, TaskSpec};
 use crate::testing::{core, run};
@@ -14,7 +15,7 @@ fn usage_turns_and_checkpoints_add_up_after_an_attempt_is_over_too() {
     let mut core = core("run\n task a\n a fails crash");
     let usage = Usage { input: 5, output: 7, exchanges: 1, ..Usage::default() };
     for main in [true, false] {
-        let fact = Fact::Exchanged { number: 1, account: "max".into(), main, usage, exchange: None };
+        let fact = Fact::Exchanged { number: 1, account: "max".into(), main, usage, reserved: None, exchange: None };
         core.apply(&Record { at: Timestamp::EPOCH, stream: Stream::Task(run(), "a".into()), fact });
     }
     let task = &core.runs[&run()].tasks[0];
@@ -106,7 +107,7 @@ fn attempt_fact() -> impl Strategy<Value = Fact> {
         1 => (number(), oid()).prop_map(|(number, base)| Fact::WorkspaceReady { number, base }),
         1 => (number(), prop::option::of("[ab]")).prop_map(move |(number, exchange)| {
             let exchange = exchange.map(ExchangeId::new);
-            Fact::Exchanged { number, account: "m".into(), main: true, usage: huge, exchange }
+            Fact::Exchanged { number, account: "m".into(), main: true, usage: huge, reserved: None, exchange }
         }),
     ]
 }
@@ -146,6 +147,7 @@ fn run_fact() -> impl Strategy<Value = Fact> {
             concurrency,
             auto_land,
             seed: 1,
+            budget: Allowed::default(),
         })
     });
     prop_oneof![
@@ -154,6 +156,8 @@ fn run_fact() -> impl Strategy<Value = Fact> {
         1 => Just(Fact::RunStopped),
         2 => Just(Fact::RunResumed),
         1 => Just(Fact::RunFinished { state: RunEnd::Done }),
+        1 => Just(Fact::BudgetReached(Reached { lack: Lack::Usd, wants: Estimate { usd_nanos: Some(9), tokens: 1 } })),
+        1 => Just(Fact::BudgetChanged(Allowed { usd_nanos: Some(u64::MAX), tokens: None })),
     ]
 }
 
@@ -180,6 +184,7 @@ fn begun() -> Vec<Record> {
         concurrency: 2,
         auto_land: true,
         seed: 1,
+        budget: Allowed::default(),
     });
     vec![Record { at: Timestamp::EPOCH, stream: Stream::Run(run()), fact: start }]
 }

@@ -13,6 +13,28 @@ fn check(journal: &str, now: i64, expected: &str) {
 }
 
 #[test]
+fn once_the_budget_is_reached_nothing_starts_and_whoever_waits_for_it_is_parked() {
+    let plan = "run usd=500\n task a\n task b\n task c";
+    let held = "a start 1\n b start 1\n a held 1 own_budget\n b held 1 overload";
+    check(&format!("{plan}\n {held}"), 0, "c start 1 fresh");
+    check(&format!("{plan}\n {held}\n budget reached"), 0, "a ending 1 parked");
+    // An answer that is on its way, or a tool at work, is not cut off.
+    check(&format!("{plan}\n a start 1\n budget reached"), 0, "");
+    let parked = format!("{plan}\n {held}\n budget reached\n a ending 1 parked\n a ended 1");
+    check(&parked, 0, "");
+    check(&format!("{parked}\n budget 900"), 0, "a start 2 handover; c start 1 fresh");
+    check(&format!("{parked}\n pause\n budget 900"), 0, "b ending 1 parked");
+}
+
+#[test]
+fn a_budget_that_is_raised_while_an_attempt_is_being_parked_lets_it_start_again() {
+    let ending = "run usd=500\n task a\n a start 1\n a held 1 own_budget\n budget reached\n a ending 1 parked";
+    check(&format!("{ending}\n budget 900\n a ended 1"), 0, "a start 2 handover");
+    check(&format!("{ending}\n a ended 1"), 0, "");
+    check(&format!("{ending}\n a ended 1\n resume"), 0, "");
+}
+
+#[test]
 fn begun_tasks_start_first_then_the_plans_order_while_there_is_room() {
     check("run concurrency=2\n task a\n task b\n task c", 0, "a start 1 fresh; b start 1 fresh");
     check(

@@ -17,9 +17,10 @@ fn every_place_of_a_task_has_its_reason() {
     check("b", "run concurrency=1\n task a\n task b\n a start 1", 0, r#"{"why":"no_room","concurrency":1}"#);
     check("b", "run\n task a writes=x/**\n task b writes=x/y\n a start 1", 0, r#"{"why":"scope","task":"a"}"#);
     let closed = "run\n task a quota=max,api\n account max closed billing 9000\n account api closed billing 5000";
-    check("a", closed, 0, r#"{"why":"quota","account":"api","until":5000}"#);
+    check("a", closed, 0, r#"{"why":"quota","account":"api","until":5000,"class":"billing"}"#);
     check("a", closed, 6000, r#"{"why":"starting"}"#);
     check("a", "run\n task a\n pause", 0, r#"{"why":"paused"}"#);
+    check("a", "run\n task a\n budget reached", 0, r#"{"why":"budget"}"#);
     check("a", "run\n task a\n a start 1", 0, r#"{"why":"working"}"#);
     check(
         "a",

@@ -31,7 +31,8 @@ fn spent(core: &Core) -> (u32, u64, u32) {
 
 fn exchanged(exchange: Option<&str>) -> Record {
     let LedgerRow { account, main, usage, .. } = row("", 5);
-    let fact = Fact::Exchanged { number: 1, account, main, usage, exchange: exchange.map(ExchangeId::from) };
+    let fact =
+        Fact::Exchanged { number: 1, account, main, usage, reserved: None, exchange: exchange.map(ExchangeId::from) };
     Record { at: Timestamp::EPOCH, stream: Stream::Task(run(), "a".into()), fact }
 }
 
