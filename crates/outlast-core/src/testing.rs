@@ -181,10 +181,9 @@ fn value<'a>(settings: &[&'a str], name: &str) -> Option<&'a str> {
 /// Records in the words in which they are read.
 pub(crate) fn show(records: &[Record]) -> Vec<String> {
     let line = |record: &Record| match &record.stream {
-        Stream::Run(_) => show_fact(&record.fact),
+        Stream::Run(_) | Stream::Ledger => show_fact(&record.fact),
         Stream::Task(_, task) => format!("{task} {}", show_fact(&record.fact)),
         Stream::Account(account) => format!("account {account} {}", show_fact(&record.fact)),
-        Stream::Ledger => show_fact(&record.fact),
     };
     records.iter().map(line).collect()
 }

@@ -40,8 +40,7 @@ fn exchanged(exchange: Option<&str>) -> Record {
 fn what_the_ledger_knows_and_the_records_do_not_is_counted_once() {
     let mut core = core("run\n task a\n a start 1");
     core.apply(&exchanged(Some("x1")));
-    let rows = vec![row("x1", 5), row("x2", 7)];
-    let commands = core.recount(rows.clone(), 2);
+    let commands = core.recount(vec![row("x1", 5), row("x2", 7)], 2);
     assert_eq!(tell(&mut core, commands), ["a exchanged 1", "ledger counted 2"]);
     assert_eq!(spent(&core), (2, 12, 2));
     assert_eq!(core.ledger_row(), 2);
