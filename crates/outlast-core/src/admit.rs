@@ -13,6 +13,7 @@ use crate::run::{Mode, Run};
 use crate::task::{Phase, Stage, Task};
 use crate::time::Timestamp;
 use crate::usage::Usage;
+use crate::window::{self, Window};
 
 /// Something that the outside world says or wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,9 +133,11 @@ pub enum Command {
         account: AccountId,
         /// Why.
         class: Class,
-        /// Until when.
-        until: Timestamp,
+        /// Until when, where the provider says so.
+        until: Option<Timestamp>,
     },
+    /// A provider has begun to answer a request.
+    AccountAnswered(AccountId),
     /// The user lets an account be used again that was closed for its hours.
     OpenAccount(AccountId),
 }
@@ -154,7 +157,9 @@ impl Command {
             | Self::Verified { run, task, .. }
             | Self::Discard { run, task }
             | Self::Discarded { run, task } => Some(Stream::Task(run.clone(), task.clone())),
-            Self::CloseAccount { account, .. } | Self::OpenAccount(account) => Some(Stream::Account(account.clone())),
+            Self::CloseAccount { account, .. } | Self::AccountAnswered(account) | Self::OpenAccount(account) => {
+                Some(Stream::Account(account.clone()))
+            }
             Self::LedgerCounted { .. } => Some(Stream::Ledger),
             Self::Land { .. } | Self::Landing { .. } => None,
         }
@@ -261,6 +266,7 @@ impl Core {
             Command::Land { run, task } => self.admit_land(now, run, task),
             Command::Discard { run, task } => self.admit_discard(now, run, task),
             Command::CloseAccount { account, class, until } => Ok(self.admit_closing(now, account, class, until)),
+            Command::AccountAnswered(account) => Ok(self.admit_answered(now, account)),
             Command::Attempt { run, task, number, epoch, news } => {
                 let fact = admit_attempt(self.find(&run, &task)?, number, epoch, news)?;
                 Ok(fact.map(|fact| on_task(now, run, task, fact)).into_iter().collect())
@@ -296,13 +302,35 @@ impl Core {
         }
     }
 
-    /// A stated end is never shortened: with several windows rejected, the latest reset wins.
-    fn admit_closing(&self, now: Timestamp, account: AccountId, class: Class, until: Timestamp) -> Vec<Record> {
-        let known = self.closed_until(&account, now).is_some_and(|(known, _)| known >= until);
-        if known || until <= now {
+    /// A stated end is never shortened: with several windows rejected, the latest reset wins. One that is not stated
+    /// says nothing new of an account that is closed already.
+    fn admit_closing(
+        &self,
+        now: Timestamp,
+        account: AccountId,
+        class: Class,
+        stated: Option<Timestamp>,
+    ) -> Vec<Record> {
+        let known = self.closed_until(&account, now).map(|(known, _)| known);
+        let (until, guessed) = match stated {
+            Some(until) => (until, false),
+            None if known.is_some() => return Vec::new(),
+            None => (window::guess(&account, self.window(&account).strikes(), now), true),
+        };
+        if known.is_some_and(|known| known >= until) || until <= now {
             return Vec::new();
         }
-        vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountClosed { class, until } }]
+        vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountClosed { class, until, guessed } }]
+    }
+
+    /// Only an account that is tried out has to be told of.
+    fn admit_answered(&self, now: Timestamp, account: AccountId) -> Vec<Record> {
+        match self.accounts.get(&account) {
+            Some(Window::Probing { .. }) => {
+                vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountAnswered }]
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn admit_start(

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::admit::Rejection;
 use crate::core::Core;
 use crate::ids::RunId;
+use crate::mutant::{Bug, planted};
 use crate::record::{Fact, Record, Stream};
 use crate::run::Mode;
 use crate::time::Timestamp;
@@ -180,6 +181,7 @@ impl Purse {
         }
         match self.lack(in_flight, wants) {
             None => Room::Fits,
+            Some(_) if planted(Bug::BudgetIgnored) => Room::Fits,
             Some(Lack::Price) => Room::Gone(Lack::Price),
             Some(_) if in_flight != Sum::default() => Room::Later,
             Some(lack) => Room::Gone(lack),

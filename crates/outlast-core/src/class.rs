@@ -78,11 +78,11 @@ impl Class {
             | Self::Overload
             | Self::Network
             | Self::Vanished
+            | Self::CorruptSession
             | Self::OwnBudget
             | Self::Hours => Remedy::Later,
             Self::Billing | Self::Auth | Self::Setup | Self::Question | Self::MissingDependency => Remedy::Person,
             Self::ContextOverflow
-            | Self::CorruptSession
             | Self::NotAnError
             | Self::Unknown
             | Self::Startup

@@ -19,6 +19,7 @@ use crate::run::{Index, Mode, Run};
 use crate::task::{Attempt, Failure, Finished, Held, Phase, Refused, Stage};
 use crate::time::Timestamp;
 use crate::usage::Usage;
+use crate::window::Window;
 
 /// Everything that is true, as a fold of the records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,21 +36,6 @@ pub struct Core {
     pub(crate) ledger: Counted,
 }
 
-/// Whether an account takes requests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Window {
-    /// It does.
-    Open,
-    /// It does not.
-    Closed {
-        /// Why.
-        class: Class,
-        /// When it opens again.
-        until: Timestamp,
-    },
-}
-
 impl Core {
     /// The revision that the next record of `stream` has, counted from 1.
     pub fn next_revision(&self, stream: &Stream) -> u64 {
@@ -64,7 +50,7 @@ impl Core {
     /// When the account takes requests again, or nothing where it does now.
     pub fn closed_until(&self, account: &AccountId, now: Timestamp) -> Option<(Timestamp, Class)> {
         match self.accounts.get(account) {
-            Some(Window::Closed { class, until }) if *until > now => Some((*until, *class)),
+            Some(Window::Closed { class, until, .. }) if *until > now => Some((*until, *class)),
             _ => None,
         }
     }
@@ -73,7 +59,7 @@ impl Core {
     pub fn apply(&mut self, record: &Record) {
         *self.revisions.entry(record.stream.to_string()).or_default() += 1;
         match &record.stream {
-            Stream::Account(account) => self.apply_account(account, &record.fact),
+            Stream::Account(account) => self.apply_account(account, record.at, &record.fact),
             Stream::Run(id) => {
                 if let Fact::RunStarted(spec) = &record.fact {
                     self.runs.insert(id.clone(), Run::new(id.clone(), spec.clone(), record.at));
@@ -100,14 +86,31 @@ impl Core {
         }
     }
 
-    fn apply_account(&mut self, account: &AccountId, fact: &Fact) {
+    fn apply_account(&mut self, account: &AccountId, at: Timestamp, fact: &Fact) {
         match fact {
-            Fact::AccountClosed { class, until } => {
-                self.accounts.insert(account.clone(), Window::Closed { class: *class, until: *until });
+            Fact::AccountClosed { class, until, guessed } => {
+                let before = self.window(account);
+                // The end of a closing may become known later than the closing itself.
+                let again = u32::from(!matches!(before, Window::Closed { .. }));
+                let strikes = before.strikes().saturating_add(again);
+                let closed = Window::Closed { class: *class, until: *until, guessed: *guessed, strikes };
+                self.accounts.insert(account.clone(), closed);
             }
-            Fact::AccountOpened => drop(self.accounts.insert(account.clone(), Window::Open)),
+            Fact::AccountOpened => {
+                let opened = self.window(account).opened(at);
+                self.accounts.insert(account.clone(), opened);
+            }
+            Fact::AccountAnswered => {
+                let window = self.window(account).took_one();
+                self.accounts.insert(account.clone(), window);
+            }
             _ => {}
         }
+    }
+
+    /// Whether an account takes requests.
+    pub fn window(&self, account: &AccountId) -> Window {
+        self.accounts.get(account).cloned().unwrap_or(Window::Open)
     }
 }
 

@@ -11,11 +11,16 @@ use crate::run::{Mode, Run};
 use crate::scope::Claims;
 use crate::task::{Attempt, Phase, Stage, Task};
 use crate::time::Timestamp;
+use crate::window::Window;
 
 impl Core {
     /// What follows from the time and from what is true.
     pub fn decide(&self, now: Timestamp) -> Vec<Record> {
         let mut records = self.reopen(now);
+        if !records.is_empty() {
+            // Who may start depends on how many requests may try.
+            return records;
+        }
         for run in self.runs.values() {
             endings(run, now, &mut records);
             if run.mode == Mode::Running {
@@ -37,7 +42,7 @@ impl Core {
 
     /// Starts tasks while there is room, begun ones first, then in the plan's order.
     fn starts(&self, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
-        if run.purse.reached.is_some() {
+        if run.purse.reached.is_some() && !planted(Bug::ReachedIgnored) {
             return;
         }
         let mut room = run.spec.concurrency.saturating_sub(run.busy) + u32::from(planted(Bug::OneTooMany));
@@ -55,7 +60,9 @@ impl Core {
                 continue;
             }
             let task = &run.tasks[index as usize];
-            if self.quota_until(task, now).is_some() {
+            let untried = self.untried(task, now);
+            let is_tried = untried.is_some_and(|(account, since)| self.is_tried(account, since));
+            if is_tried || self.quota_until(task, now).is_some() {
                 closed.add(index);
                 continue;
             }
@@ -63,9 +70,39 @@ impl Core {
                 taken.add(index);
                 continue;
             }
+            if untried.is_some() {
+                // Its first request tries the account out for all others.
+                closed.add(index);
+            }
             records.push(start(run, task, now));
             room -= 1;
         }
+    }
+
+    /// The account that the task's first request would try out, and since when that is due; nothing where one of its
+    /// accounts is known to take requests, or all are closed.
+    fn untried<'a>(&self, task: &'a Task, now: Timestamp) -> Option<(&'a AccountId, Timestamp)> {
+        if !task.spec.needs_quota {
+            return None;
+        }
+        let mut found = None;
+        for account in &task.spec.accounts {
+            match self.accounts.get(account).and_then(Window::untried_since) {
+                Some(since) => found = found.or(Some((account, since))),
+                None if self.closed_until(account, now).is_some() => {}
+                None => return None,
+            }
+        }
+        found
+    }
+
+    /// Whether somebody tries this account out: their request waits for it, or they were started for that.
+    fn is_tried(&self, account: &AccountId, since: Timestamp) -> bool {
+        let tries = |task: &Task| {
+            let attempt = task.attempt().filter(|attempt| attempt.held.is_some() || attempt.started_at >= since);
+            attempt.is_some() && task.spec.accounts.contains(account)
+        };
+        self.runs.values().flat_map(Run::active).any(tries)
     }
 
     /// When the first of the task's accounts opens, where it is pointless to start before.
@@ -83,12 +120,6 @@ impl Core {
             }
         }
         earliest
-    }
-}
-
-impl crate::core::Window {
-    fn is_due(&self, now: Timestamp) -> bool {
-        matches!(self, Self::Closed { until, .. } if *until <= now)
     }
 }
 

@@ -32,11 +32,13 @@ mod testing;
 pub mod time;
 pub mod usage;
 pub mod wake;
+mod window;
 
-pub use self::core::{Core, Window, total};
+pub use self::core::{Core, total};
 pub use class::Class;
 pub use ids::{AccountId, AgentName, AttemptId, Epoch, ExchangeId, Oid, RunId, TaskId};
 pub use ledger::LedgerRow;
 pub use record::{Fact, Record, Stream};
 pub use time::Timestamp;
 pub use usage::Usage;
+pub use window::Window;

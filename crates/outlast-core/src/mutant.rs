@@ -1,7 +1,7 @@
 //! Bugs that can be planted in the core, to prove that the simulator finds such bugs.
 //!
-//! Without the feature `mutants`, which only tests of the simulator turn on, [`planted`] is the constant `false` and
-//! nothing of this is left in the program.
+//! Without debug assertions [`planted`] is the constant `false`, and nothing of this is left in the program. (A feature
+//! would have every crate compiled twice: with the simulator's tests, and without.)
 
 /// A bug that can be planted. Those that the simulator once found for real are marked so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,18 +38,22 @@ pub enum Bug {
     SpendForgotten,
     /// What is on record is put there again after a crash.
     SpendCountedTwice,
+    /// Requests go out whatever is left of the budget.
+    BudgetIgnored,
+    /// Tasks start although the budget is reached.
+    ReachedIgnored,
 }
 
 /// Whether this bug is planted in this thread.
-#[cfg(not(feature = "mutants"))]
+#[cfg(not(debug_assertions))]
 pub(crate) const fn planted(_: Bug) -> bool {
     false
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 pub use self::garden::*;
 
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 mod garden {
     use std::cell::Cell;
 
@@ -71,7 +75,7 @@ mod garden {
 
     impl Bug {
         /// Every bug that can be planted.
-        pub const ALL: [Self; 16] = [
+        pub const ALL: [Self; 18] = [
             Self::OneTooMany,
             Self::ScopesIgnored,
             Self::QuotaIgnored,
@@ -88,6 +92,8 @@ mod garden {
             Self::ParkedStay,
             Self::SpendForgotten,
             Self::SpendCountedTwice,
+            Self::BudgetIgnored,
+            Self::ReachedIgnored,
         ];
     }
 }

@@ -231,9 +231,14 @@ pub enum Fact {
         class: Class,
         /// When it opens again.
         until: Timestamp,
+        /// Whether that is a guess of ours: the provider named no end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        guessed: bool,
     },
-    /// An account takes requests again.
+    /// An account is due: it is tried out, or it takes requests again.
     AccountOpened,
+    /// An account that is tried out took a request.
+    AccountAnswered,
 
     /// Every exchange of the ledger up to a row is on record.
     LedgerCounted {

@@ -18,8 +18,10 @@ const LATER_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long to wait before the next attempt. Jitter only ever lengthens it.
 pub fn delay(seed: u64, task: &Task, class: Class) -> Duration {
     let plain = match class.remedy() {
-        // A process that vanished has nobody to be gentle with.
-        _ if class == Class::Vanished && task.free_retries <= 1 => return Duration::ZERO,
+        // A process that vanished has nobody to be gentle with, and what takes the place of a session is at hand.
+        _ if matches!(class, Class::Vanished | Class::CorruptSession) && task.free_retries <= 1 => {
+            return Duration::ZERO;
+        }
         Remedy::Later => {
             let doublings = task.free_retries.saturating_sub(1).min(16);
             LATER_FIRST.saturating_mul(1 << doublings).min(LATER_MAX)

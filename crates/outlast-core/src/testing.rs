@@ -53,7 +53,10 @@ fn read(core: &Core, words: &[&str]) -> Vec<(Stream, Fact)> {
         ["finished", end] => on_run(Fact::RunFinished { state: named::<RunEnd>(end) }),
         ["account", account, rest @ ..] => {
             let fact = match rest {
-                ["closed", class, until] => Fact::AccountClosed { class: named(class), until: time(until) },
+                ["closed", class, until, guessed @ ..] => {
+                    Fact::AccountClosed { class: named(class), until: time(until), guessed: !guessed.is_empty() }
+                }
+                ["answered"] => Fact::AccountAnswered,
                 _ => Fact::AccountOpened,
             };
             vec![(Stream::Account(AccountId::from(*account)), fact)]
@@ -226,7 +229,10 @@ fn show_fact(fact: &Fact) -> String {
         Fact::LandingRefused { cause, .. } => format!("refused {}", cause.name()),
         Fact::DiscardRequested => "discard".into(),
         Fact::Discarded => "discarded".into(),
-        Fact::AccountClosed { class, until } => format!("closed {class} {}", until.as_millis()),
+        Fact::AccountClosed { class, until, guessed } => {
+            format!("closed {class} {}{}", until.as_millis(), if *guessed { " guessed" } else { "" })
+        }
+        Fact::AccountAnswered => "answered".into(),
         Fact::AccountOpened => "opened".into(),
         Fact::LedgerCounted { row } => format!("ledger counted {row}"),
     }

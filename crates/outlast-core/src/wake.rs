@@ -2,11 +2,12 @@
 
 use std::ops::Bound;
 
-use crate::core::{Core, Window};
+use crate::core::Core;
 use crate::ids::{AccountId, TaskId};
 use crate::mutant::{Bug, planted};
 use crate::run::{Index, Mode};
 use crate::time::Timestamp;
+use crate::window::Window;
 
 /// Why the driver is to look again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl Core {
     pub fn wake_at(&self, now: Timestamp) -> Option<(Timestamp, Reason)> {
         let accounts = self.accounts.iter().filter_map(|(account, window)| match window {
             Window::Closed { until, .. } => Some((*until, Reason::AccountOpens(account.clone()))),
-            Window::Open => None,
+            Window::Open | Window::Probing { .. } => None,
         });
         let retries =
             self.runs.values().filter(|run| run.mode == Mode::Running && !planted(Bug::RetryForgotten)).filter_map(

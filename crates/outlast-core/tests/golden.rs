@@ -59,6 +59,8 @@ fn facts_of_v2() -> Vec<Fact> {
             exchange: Some(ExchangeId::new("019a2b3c4d5-8")),
         },
         Fact::LandingRefused { cause: LandingCause::Filter, detail: "there".to_owned() },
+        Fact::AccountClosed { class: Class::Overload, until: Timestamp::from_millis(1_796_000_000_000), guessed: true },
+        Fact::AccountAnswered,
     ]
 }
 
@@ -122,7 +124,11 @@ fn facts_of_v1() -> Vec<Fact> {
         Fact::LandingRefused { cause: LandingCause::TargetCheckedOut, detail: "there".to_owned() },
         Fact::DiscardRequested,
         Fact::Discarded,
-        Fact::AccountClosed { class: Class::MinuteLimit, until: Timestamp::from_millis(1_796_000_000_000) },
+        Fact::AccountClosed {
+            class: Class::MinuteLimit,
+            until: Timestamp::from_millis(1_796_000_000_000),
+            guessed: false,
+        },
         Fact::AccountOpened,
     ]
 }

@@ -7,13 +7,16 @@ use crate::testing::{core, run, shim, show, task_spec};
 const NOW: Timestamp = Timestamp::from_millis(1000);
 
 /// What becomes of a command: the records that it makes, or why it is refused.
-#[track_caller]
-fn check(journal: &str, command: Command, expected: &str) {
-    let became = match core(journal).admit(NOW, command) {
+fn became(journal: &str, command: Command) -> String {
+    match core(journal).admit(NOW, command) {
         Ok(records) => show(&records).join("; "),
         Err(rejection) => format!("refused: {rejection}"),
-    };
-    assert_eq!(became, expected);
+    }
+}
+
+#[track_caller]
+fn check(journal: &str, command: Command, expected: &str) {
+    assert_eq!(became(journal, command), expected);
 }
 
 fn news(number: u32, news: AttemptNews) -> Command {
@@ -190,7 +193,7 @@ fn a_stated_end_of_a_closed_account_is_never_shortened() {
     let close = |until| Command::CloseAccount {
         account: "max".into(),
         class: Class::WindowQuota,
-        until: Timestamp::from_millis(until),
+        until: Some(Timestamp::from_millis(until)),
     };
     check("", close(5000), "account max closed window_quota 5000");
     check("account max closed billing 6000", close(5000), "");
@@ -227,4 +230,31 @@ fn a_run_is_started_once_with_all_its_tasks() {
     let start = Command::StartRun { run: run(), spec, tasks: vec![("a".into(), task_spec(&["retries=1"]))] };
     check("", start.clone(), "run; a task");
     check("run", start, "refused: run `r` exists already");
+}
+
+#[test]
+fn an_end_that_is_not_stated_is_guessed_once_and_ever_later() {
+    let close = || Command::CloseAccount { account: "max".into(), class: Class::Overload, until: None };
+    let pause = |history: &str| {
+        let told = became(history, close());
+        let until = told.strip_prefix("account max closed overload ").and_then(|rest| rest.strip_suffix(" guessed"));
+        until.unwrap_or_else(|| panic!("{told}")).parse::<u64>().unwrap() - 1000
+    };
+    let close_and_open = "account max closed overload 900\n account max opened\n ";
+    for strikes in 0..6 {
+        let plain = 1000 << strikes;
+        let pause = pause(&close_and_open.repeat(strikes));
+        assert!((plain..=plain * 5 / 4).contains(&pause), "{strikes}: {pause}");
+    }
+    let forgiven = format!("{}account max answered", close_and_open.repeat(4));
+    assert!(pause(&forgiven) <= 1250);
+    check("account max closed overload 6000", close(), "");
+}
+
+#[test]
+fn only_an_account_that_is_tried_out_is_told_of_answers() {
+    let answered = || Command::AccountAnswered("max".into());
+    check("", answered(), "");
+    check("account max closed overload 6000", answered(), "");
+    check("account max closed overload 900\n account max opened", answered(), "account max answered");
 }

@@ -164,8 +164,9 @@ fn run_fact() -> impl Strategy<Value = Fact> {
 /// Any fact on any stream, sense or not.
 fn record() -> impl Strategy<Value = Record> {
     let on_task = |fact| (task_id(), fact).prop_map(|(task, fact)| (Stream::Task(run(), task), fact));
-    let closed = (class(), time()).prop_map(|(class, until)| Fact::AccountClosed { class, until });
-    let on_account = prop_oneof![closed, Just(Fact::AccountOpened)];
+    let closed = (class(), time(), any::<bool>());
+    let closed = closed.prop_map(|(class, until, guessed)| Fact::AccountClosed { class, until, guessed });
+    let on_account = prop_oneof![closed, Just(Fact::AccountOpened), Just(Fact::AccountAnswered)];
     let pair = prop_oneof![
         2 => run_fact().prop_map(|fact| (Stream::Run(run()), fact)),
         4 => on_task(added().boxed()),

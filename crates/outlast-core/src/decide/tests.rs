@@ -68,8 +68,21 @@ fn scopes_that_meet_are_not_worked_on_at_once() {
 fn a_task_whose_accounts_are_all_closed_waits_and_others_do_not() {
     let plan = "run\n task a quota=max\n task b quota=max,api\n task c\n account max closed window_quota 5000";
     check(plan, 4999, "b start 1 fresh; c start 1 fresh");
-    check(plan, 5000, "account max opened; a start 1 fresh; b start 1 fresh; c start 1 fresh");
+    check(plan, 5000, "account max opened");
     check("run\n task a quota=max\n account max closed billing 5000\n account max opened", 0, "a start 1 fresh");
+}
+
+#[test]
+fn an_account_that_is_due_is_tried_by_one_agent_before_others_start() {
+    let due = "run\n task a quota=max\n task b quota=max\n task c\n account max closed window_quota 5\n \
+               @5 account max opened";
+    check(due, 6, "a start 1 fresh; c start 1 fresh");
+    check(&format!("{due}\n @6 a start 1"), 7, "c start 1 fresh");
+    check(&format!("{due}\n @6 a start 1\n account max answered"), 7, "b start 1 fresh; c start 1 fresh");
+    let waits = due.replace("task b quota=max", "task b quota=max\n @1 a start 1");
+    // Who has been at work since before may not ask for long; who waits asks at once.
+    check(&waits, 6, "b start 1 fresh; c start 1 fresh");
+    check(&format!("{waits}\n a held 1 window_quota"), 6, "c start 1 fresh");
 }
 
 #[test]

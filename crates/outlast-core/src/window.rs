@@ -1,0 +1,158 @@
+//! Whether an account takes requests: it does, it does not until a known time, or it is being tried out again.
+//!
+//! When a closed account is due, one request goes out to see. Each request that the provider takes lets one more go out
+//! untaken, so that 1, 2, 4, 8 of them are on trial; a refusal closes the account again. A crowd that waited for the
+//! same reset never runs into the same wall together.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+use crate::hash::fnv1a;
+use crate::ids::AccountId;
+use crate::time::Timestamp;
+
+/// How many requests must have been taken before an account counts as open again: more than agents are at work.
+const TAKEN_UNTIL_OPEN: u32 = 63;
+
+/// The first pause after a refusal that names no end.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// The longest: an outage of hours costs a dozen probes, and its end is missed by no more than this.
+const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Whether an account takes requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Window {
+    /// It does.
+    Open,
+    /// It does not.
+    Closed {
+        /// Why.
+        class: Class,
+        /// When one request is to try.
+        until: Timestamp,
+        /// Whether that is a guess of ours: the provider named no end.
+        #[serde(default)]
+        guessed: bool,
+        /// How often in a row it was closed without taking a request in between.
+        #[serde(default)]
+        strikes: u32,
+    },
+    /// It was closed, and requests are on trial.
+    Probing {
+        /// Why it was closed.
+        class: Class,
+        /// Since when.
+        since: Timestamp,
+        /// How many requests it has taken since.
+        taken: u32,
+        /// As in [`Window::Closed`]; 0 once it has taken one.
+        strikes: u32,
+    },
+}
+
+impl Window {
+    /// How many requests may be on their way without the provider having begun to answer; nothing where it is not
+    /// limited.
+    pub const fn on_trial_max(&self) -> Option<u32> {
+        match self {
+            Self::Open => None,
+            Self::Closed { .. } => Some(0),
+            Self::Probing { taken, .. } => Some(taken.saturating_add(1)),
+        }
+    }
+
+    /// How often in a row it was closed without taking a request in between.
+    pub(crate) const fn strikes(&self) -> u32 {
+        match self {
+            Self::Open => 0,
+            Self::Closed { strikes, .. } | Self::Probing { strikes, .. } => *strikes,
+        }
+    }
+
+    /// Whether one request is to try now.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        matches!(self, Self::Closed { until, .. } if *until <= now)
+    }
+
+    /// Since when it is tried out without having taken a request.
+    pub(crate) const fn untried_since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Probing { taken: 0, since, .. } => Some(*since),
+            _ => None,
+        }
+    }
+
+    /// What it is once it is due.
+    pub(crate) const fn opened(&self, now: Timestamp) -> Self {
+        match self {
+            Self::Closed { class, strikes, .. } => {
+                Self::Probing { class: *class, since: now, taken: 0, strikes: *strikes }
+            }
+            Self::Open | Self::Probing { .. } => Self::Open,
+        }
+    }
+
+    /// What it is after the provider has begun to answer a request.
+    pub(crate) fn took_one(&self) -> Self {
+        match self {
+            Self::Probing { taken: TAKEN_UNTIL_OPEN.., .. } | Self::Open => Self::Open,
+            Self::Probing { class, since, taken, .. } => {
+                Self::Probing { class: *class, since: *since, taken: *taken + 1, strikes: 0 }
+            }
+            Self::Closed { .. } => self.clone(),
+        }
+    }
+}
+
+/// When to try an account again that was refused and told no end: ever later, with a jitter that only lengthens.
+pub(crate) fn guess(account: &AccountId, strikes: u32, now: Timestamp) -> Timestamp {
+    let plain = PAUSE_FIRST.saturating_mul(1 << strikes.min(16)).min(PAUSE_MAX);
+    let mut key = account.as_str().as_bytes().to_vec();
+    key.extend_from_slice(&now.as_millis().to_le_bytes());
+    let share = u32::try_from(fnv1a(&key) % 256).unwrap_or(0);
+    now.plus(plain + plain.saturating_mul(share) / 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOSED: Window =
+        Window::Closed { class: Class::Overload, until: Timestamp::EPOCH, guessed: true, strikes: 3 };
+
+    #[test]
+    fn one_request_tries_and_each_that_is_taken_lets_twice_as_many_go() {
+        let mut window = CLOSED.opened(Timestamp::EPOCH);
+        let mut on_trial = Vec::new();
+        // Every request of a round is taken before the next round begins.
+        while let Some(round) = window.on_trial_max() {
+            on_trial.push(round);
+            for _ in 0..round {
+                window = window.took_one();
+            }
+        }
+        assert_eq!(on_trial, [1, 2, 4, 8, 16, 32, 64]);
+    }
+
+    #[test]
+    fn pauses_double_and_stay_below_twenty_minutes() {
+        let account = AccountId::new("a");
+        let pause = |strikes| guess(&account, strikes, Timestamp::EPOCH).since(Timestamp::EPOCH);
+        for strikes in 0..9 {
+            let plain = Duration::from_secs(1 << strikes);
+            assert!(pause(strikes) >= plain && pause(strikes) <= plain * 5 / 4, "{strikes}: {:?}", pause(strikes));
+        }
+        assert!((PAUSE_MAX..PAUSE_MAX * 5 / 4).contains(&pause(u32::MAX)));
+    }
+
+    #[test]
+    fn a_request_that_is_taken_forgives_every_refusal_before_it() {
+        assert_eq!(CLOSED.strikes(), 3);
+        assert_eq!(CLOSED.opened(Timestamp::EPOCH).strikes(), 3);
+        assert_eq!(CLOSED.opened(Timestamp::EPOCH).took_one().strikes(), 0);
+        assert_eq!(CLOSED.took_one(), CLOSED, "an answer to what was sent before it closed says nothing");
+    }
+}
