@@ -5,21 +5,28 @@
 //! turn in which an account opens. Nothing of it is lost with the engine: its shim sends it again to the next one.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::budget::{Estimate, Reached, Room};
+use outlast_core::run::Run;
 use outlast_core::task::{Attempt, Stage, Task};
-use outlast_core::{AccountId, AttemptId, Class, Core, ExchangeId, LedgerRow, RunId, Timestamp, Usage};
-use outlast_gateway::{Admission, Ask, Denied, Dialect, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
+use outlast_core::{AccountId, AttemptId, Class, Core, ExchangeId, LedgerRow, RunId, Timestamp, Usage, Window};
+use outlast_gateway::{
+    Admission, Arrived, Ask, Denied, Dialect, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind,
+};
 use outlast_journal::{ExchangeRow, Outcome};
 use tokio::sync::oneshot;
 
+use crate::allowance::Allowance;
+use crate::ask::{Granted, PendingAsk};
+use crate::context::Context;
 use crate::keys::{RunSecret, same};
 use crate::passed::PassedRefusals;
 use crate::state_loop::{LoopHandle, now};
+use crate::turns::{self, Turn};
 
 /// An account as far as choosing one needs it.
 #[derive(Debug, Clone)]
@@ -42,13 +49,6 @@ pub(crate) const fn spoken(dialect: outlast_agent::Dialect) -> Dialect {
     }
 }
 
-/// A request that wants to be forwarded, and where the answer goes.
-#[derive(Debug)]
-pub(crate) struct PendingAsk {
-    ask: Ask,
-    reply: oneshot::Sender<Result<Grant, Denied>>,
-}
-
 /// Finds the secret that a run's keys are derived from.
 type Secrets = Box<dyn Fn(&RunId) -> Option<RunSecret> + Send>;
 
@@ -56,6 +56,8 @@ type Secrets = Box<dyn Fn(&RunId) -> Option<RunSecret> + Send>;
 pub(crate) struct Asks {
     /// In the user's order of preference.
     accounts: Vec<AccountInfo>,
+    /// Budgets, known limits and hours.
+    allowance: Allowance,
     secrets: Secrets,
     /// The key of clients that are no attempt: of `outlast gateway` alone.
     client_key: Option<String>,
@@ -64,12 +66,17 @@ pub(crate) struct Asks {
     /// of that answer is known here.
     open: BTreeMap<String, Open>,
     exchanges: u64,
+    /// When the first of those that wait for a known limit may go.
+    next_look: Option<Timestamp>,
 }
 
 /// A request that is on its way.
 struct Open {
     attempt: Option<AttemptId>,
+    account: AccountId,
     turn: u32,
+    /// Whether the provider has begun to answer.
+    answered: bool,
     /// Whether a model is asked for anything; a list of models or a count of tokens costs nothing.
     generates: bool,
 }
@@ -82,24 +89,35 @@ enum Asker<'a> {
 
 /// What becomes of a request now.
 enum Fate {
-    Go(Grant),
+    Go(Grant, Estimate),
     No(Denied),
-    Wait { class: Class, until: Timestamp },
+    Wait {
+        class: Class,
+        until: Option<Timestamp>,
+    },
+    /// The run's budget has no room for it.
+    TooDear {
+        run: RunId,
+        reached: Option<Reached>,
+    },
 }
 
 impl Asks {
     pub(crate) fn new(
         accounts: Vec<AccountInfo>,
+        allowance: Allowance,
         client_key: Option<String>,
         secrets: impl Fn(&RunId) -> Option<RunSecret> + Send + 'static,
     ) -> Self {
         Self {
             accounts,
+            allowance,
             secrets: Box::new(secrets),
             client_key,
             waiting: Vec::new(),
             open: BTreeMap::new(),
             exchanges: 0,
+            next_look: None,
         }
     }
 
@@ -107,23 +125,46 @@ impl Asks {
         self.waiting.push(ask);
     }
 
-    /// Takes note that an exchange is over; whether it is one whose tokens go on record, in the same turn of the loop.
-    pub(crate) fn settled(&mut self, exchange_id: &str) -> bool {
-        self.open.remove(exchange_id).is_none_or(|open| open.generates)
+    /// Takes note that an exchange is over; what of it goes on record, in the same turn of the loop.
+    pub(crate) fn settled(&mut self, exchange_id: &str, command: Option<Command>) -> Option<Command> {
+        let Some(open) = self.open.remove(exchange_id) else { return command };
+        let tokens = match &command {
+            Some(Command::Exchanged { usage, .. }) if usage.unmetered == 0 => Some(usage.total_tokens()),
+            _ => None,
+        };
+        let was_reserved = self.allowance.settled(exchange_id, &open.account, tokens);
+        let mut command = command.filter(|_| open.generates)?;
+        if let Command::Exchanged { reserved: Some(reserved), .. } = &mut command {
+            *reserved = was_reserved.unwrap_or_default();
+        }
+        Some(command)
     }
 
-    /// Answers every request that need not wait.
-    pub(crate) fn settle(&mut self, core: &Core, now: Timestamp) {
+    /// Answers every request that need not wait; whether that leaves news which nothing else brings up.
+    pub(crate) fn settle(&mut self, core: &Core, now: Timestamp) -> bool {
+        self.allowance.at(now);
+        self.next_look = None;
+        let mut leaves_news = false;
         for pending in std::mem::take(&mut self.waiting) {
             if pending.reply.is_closed() {
                 continue;
             }
             match self.fate(core, &pending.ask, now) {
-                Fate::Go(grant) => self.grant(grant, pending),
+                Fate::Go(grant, estimate) => self.grant(grant, estimate, pending, now),
                 Fate::No(denied) => drop(pending.reply.send(Err(denied))),
-                Fate::Wait { .. } => self.waiting.push(pending),
+                Fate::Wait { until, .. } => {
+                    let sooner = |until: &Timestamp| *until > now && self.next_look.is_none_or(|next| *until < next);
+                    self.next_look = until.filter(sooner).or(self.next_look);
+                    self.waiting.push(pending);
+                }
+                Fate::TooDear { run, reached } => {
+                    let is_told = core.run(&run).is_some_and(|run| run.purse.reached.is_some());
+                    leaves_news |= reached.is_some() && !is_told;
+                    self.waiting.push(pending);
+                }
             }
         }
+        leaves_news
     }
 
     /// A new name for an exchange: by it, the next start knows which rows of the ledger nobody has to pay for.
@@ -132,14 +173,17 @@ impl Asks {
         format!("{:011x}-{:x}{costs}", now.as_millis(), self.exchanges)
     }
 
-    fn grant(&mut self, grant: Grant, pending: PendingAsk) {
+    fn grant(&mut self, grant: Grant, estimate: Estimate, pending: PendingAsk, now: Timestamp) {
         let generates = generates(pending.ask.turn_kind);
-        let open = Open { attempt: grant.attempt.clone(), turn: grant.turn, generates };
-        let exchange = grant.exchange_id.clone();
-        // Who has left meanwhile sends nothing, and so settles nothing.
-        if pending.reply.send(Ok(grant)).is_ok() {
-            self.open.insert(exchange, open);
+        if generates {
+            let run = grant.attempt.as_ref().map(|attempt| attempt.run.clone());
+            self.allowance.granted(&grant.exchange_id, run, &grant.account, estimate, now);
         }
+        let (attempt, account, turn) = (grant.attempt.clone(), grant.account.clone(), grant.turn);
+        let open = Open { attempt, account, turn, answered: false, generates };
+        self.open.insert(grant.exchange_id.clone(), open);
+        // Who has left meanwhile settles it unsent: see `Granted`.
+        drop(pending.reply.send(Ok(Granted::new(grant, pending.engine))));
     }
 
     /// Which turn of its task a request is: that of the request it repeats, else the next one.
@@ -157,22 +201,27 @@ impl Asks {
     /// What has changed about who is held.
     pub(crate) fn news(&mut self, core: &Core, now: Timestamp) -> Vec<Command> {
         self.waiting.retain(|pending| !pending.reply.is_closed());
-        let mut held: BTreeMap<AttemptId, (Class, Timestamp)> = BTreeMap::new();
+        self.allowance.at(now);
+        let mut news = self.allowance.hours_news(core, now);
+        let mut held: BTreeMap<AttemptId, (Class, Option<Timestamp>)> = BTreeMap::new();
         for pending in &self.waiting {
             let Ok(Asker::Attempt { run, task, attempt }) = self.asker(core, &pending.ask) else { continue };
-            if let Fate::Wait { class, until } =
-                self.fate_of_attempt(core, &pending.ask, &run, task, attempt.number, now)
-            {
-                held.insert(AttemptId { run, task: task.id.clone(), number: attempt.number }, (class, until));
-            }
+            let (class, until) = match self.fate_of_attempt(core, &pending.ask, &run, task, attempt.number, now) {
+                Fate::Wait { class, until } => (class, steady(attempt, class, until, now)),
+                Fate::TooDear { run, reached } => {
+                    news.extend(reached.map(|reached| Command::ReachBudget { run, reached }));
+                    (Class::OwnBudget, None)
+                }
+                Fate::Go(..) | Fate::No(_) => continue,
+            };
+            held.insert(AttemptId { run, task: task.id.clone(), number: attempt.number }, (class, until));
         }
-        let mut news = Vec::new();
         for run in core.runs.values() {
             for task in run.active() {
                 let Some(attempt) = task.attempt().filter(|attempt| attempt.stage == Stage::Working) else { continue };
                 let id = AttemptId { run: run.id.clone(), task: task.id.clone(), number: attempt.number };
                 let news_of_it = match held.get(&id) {
-                    Some(&(class, until)) => AttemptNews::Held { class, until: Some(until) },
+                    Some(&(class, until)) => AttemptNews::Held { class, until },
                     None if attempt.held.is_some() => AttemptNews::Released,
                     None => continue,
                 };
@@ -185,7 +234,7 @@ impl Asks {
 
     /// When the loop is to look again.
     pub(crate) fn wake_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
-        core.wake_at(now).map(|(at, _)| at)
+        core.wake_at(now).map(|(at, _)| at).into_iter().chain(self.next_look).min()
     }
 
     fn fate(&mut self, core: &Core, ask: &Ask, now: Timestamp) -> Fate {
@@ -215,7 +264,7 @@ impl Asks {
         turn: u32,
         now: Timestamp,
     ) -> Fate {
-        let mut wait: Option<(Timestamp, Class)> = None;
+        let mut wait: Option<(Class, Option<Timestamp>)> = None;
         let mut known = false;
         for account in accounts {
             let Some(info) = self.accounts.iter().find(|info| info.id == *account) else { continue };
@@ -223,16 +272,22 @@ impl Asks {
             if !info.dialects.contains(&ask.dialect) {
                 continue;
             }
-            let Some((until, class)) = core.closed_until(account, now) else {
+            let Some((class, until)) = self.waits_for(core, ask, account) else {
                 let exchange_id = self.exchange_id(ask, now);
-                return Fate::Go(Grant { exchange_id, attempt, account: account.clone(), turn });
+                let run = attempt.as_ref().and_then(|attempt| core.run(&attempt.run));
+                let estimate = self.allowance.estimate(run, ask, account);
+                return match run.filter(|_| generates(ask.turn_kind)).and_then(|run| self.too_dear(run, estimate)) {
+                    Some(fate) => fate,
+                    None => Fate::Go(Grant { exchange_id, attempt, account: account.clone(), turn }, estimate),
+                };
             };
-            if wait.is_none_or(|(known, _)| until < known) {
-                wait = Some((until, class));
+            // What is being tried out at this moment is over soonest.
+            if wait.is_none_or(|(_, known)| until < known) {
+                wait = Some((class, until));
             }
         }
         match wait {
-            Some((until, class)) => Fate::Wait { class, until },
+            Some((class, until)) => Fate::Wait { class, until },
             None if known => {
                 Fate::No(Denied::NoAccount { reason: format!("no account of this agent answers {:?}", ask.dialect) })
             }
@@ -240,6 +295,45 @@ impl Asks {
                 reason: "the user's config.toml names no account for this agent".to_owned(),
             }),
         }
+    }
+
+    /// Why a request may not go out on an account now, and until when where that is known.
+    fn waits_for(&self, core: &Core, ask: &Ask, account: &AccountId) -> Option<(Class, Option<Timestamp>)> {
+        let limited = || self.allowance.waits_for(account, ask).filter(|_| generates(ask.turn_kind));
+        match core.window(account) {
+            Window::Open => limited(),
+            Window::Closed { class, until, .. } => Some((class, Some(until))),
+            window @ Window::Probing { class, .. } => {
+                let tries = |open: &&Open| open.generates && !open.answered && open.account == *account;
+                let on_trial = u32::try_from(self.open.values().filter(tries).count()).unwrap_or(u32::MAX);
+                let is_full = window.on_trial_max().is_some_and(|max| on_trial >= max);
+                (is_full && generates(ask.turn_kind)).then_some((class, None)).or_else(limited)
+            }
+        }
+    }
+
+    /// What becomes of a request for which the run's budget has no room.
+    fn too_dear(&self, run: &Run, wants: Estimate) -> Option<Fate> {
+        let reached = match self.allowance.room(run, wants) {
+            Room::Fits => return None,
+            Room::Later => None,
+            Room::Gone(lack) => Some(Reached { lack, wants }),
+        };
+        Some(Fate::TooDear { run: run.id.clone(), reached })
+    }
+
+    /// Takes note that the provider has begun to answer; what that says of the account.
+    pub(crate) fn answered(&mut self, exchange_id: &str) -> Option<Command> {
+        let open = self.open.get_mut(exchange_id).filter(|open| open.generates)?;
+        open.answered = true;
+        Some(Command::AccountAnswered(open.account.clone()))
+    }
+
+    /// Which turn of which attempt a request is; nothing where its key is void, or it is no attempt's.
+    pub(crate) fn turn_of(&self, core: &Core, ask: &Ask) -> Option<Turn> {
+        let Ok(Asker::Attempt { run, task, attempt }) = self.asker(core, ask) else { return None };
+        let id = AttemptId { run, task: task.id.clone(), number: attempt.number };
+        Some(Turn { number: self.turn(ask, &id, task), id, epoch: attempt.epoch })
     }
 
     /// Finds out who asks: the path names an attempt and the key proves it.
@@ -267,6 +361,13 @@ impl Asks {
     }
 }
 
+/// Until when a request is said to wait. The end of a known limit moves with every other request that goes out first:
+/// what was said stands until it is over.
+fn steady(attempt: &Attempt, class: Class, until: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    let said = attempt.held.as_ref().filter(|held| held.class == class && class == Class::MinuteLimit);
+    said.and_then(|held| held.until).filter(|said| *said > now && until.is_none_or(|until| *said <= until)).or(until)
+}
+
 /// How the name of an exchange ends that asks no model for anything.
 const FREE: &str = "-free";
 
@@ -276,44 +377,20 @@ const fn generates(kind: TurnKind) -> bool {
 }
 
 /// The gateway's port, over the loop.
-#[derive(Debug)]
 pub(crate) struct EngineAdmission {
     engine: LoopHandle,
     passed: Arc<PassedRefusals>,
-    /// How often in a row each account failed without saying when to come back.
-    strikes: Mutex<BTreeMap<AccountId, u32>>,
-    /// Spreads the ends of back-offs.
-    salt: AtomicU64,
+    /// What keeps the work of attempts; none for a gateway alone.
+    context: Option<Arc<Context>>,
 }
-
-/// The first pause after a failure that names no end.
-const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
-/// The longest: an overload is over within minutes, and each probe is one request.
-const BACK_OFF_MAX: Duration = Duration::from_secs(60);
 
 /// A limit that ends sooner than this is one per minute: a window (5 hours, a week) that is about to end is no different
 /// to whoever waits.
 const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
 
 impl EngineAdmission {
-    pub(crate) const fn new(engine: LoopHandle, passed: Arc<PassedRefusals>) -> Self {
-        Self { engine, passed, strikes: Mutex::new(BTreeMap::new()), salt: AtomicU64::new(0) }
-    }
-
-    fn strike(&self, account: &AccountId) -> u32 {
-        let mut strikes = self.strikes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let strikes = strikes.entry(account.clone()).or_default();
-        *strikes += 1;
-        *strikes
-    }
-
-    /// How long an account is left alone that did not say how long it wants to be.
-    fn back_off(&self, account: &AccountId) -> Duration {
-        let doublings = self.strike(account).saturating_sub(1).min(10);
-        let plain = BACK_OFF_FIRST.saturating_mul(1 << doublings).min(BACK_OFF_MAX);
-        let salt = self.salt.fetch_add(1, Ordering::Relaxed);
-        let share = u32::try_from(outlast_core::hash::fnv1a(&salt.to_le_bytes()) % 256).unwrap_or(0);
-        plain + plain.saturating_mul(share) / 1024
+    pub(crate) const fn new(engine: LoopHandle, passed: Arc<PassedRefusals>, context: Option<Arc<Context>>) -> Self {
+        Self { engine, passed, context }
     }
 }
 
@@ -322,21 +399,33 @@ impl Admission for EngineAdmission {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
-            self.engine.ask(PendingAsk { ask, reply }).map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())?
+            let engine = self.engine.clone();
+            self.engine.ask(PendingAsk { ask, reply, engine }).map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())??.take().ok_or_else(gone)
         })
     }
 
-    fn settle(&self, settled: Settled) {
-        if settled.outcome == Outcome::Complete {
-            self.strikes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&settled.account);
+    fn arrived(&self, arrived: Arrived) -> BoxFuture<'static, ()> {
+        match &self.context {
+            Some(context) => turns::keep(Arc::clone(context), arrived),
+            None => Box::pin(std::future::ready(())),
         }
+    }
+
+    fn answered(&self, exchange_id: &str) {
+        self.engine.answered(exchange_id.to_owned());
+    }
+
+    fn settle(&self, settled: Settled) {
         crate::fault::point("after_answer");
         let usage = usage_of(settled.outcome, &settled.usage, settled.usd_nanos);
+        // More may be billed for a broken answer than it had counted. The loop knows what was reserved for it.
+        let is_uncertain = settled.outcome == Outcome::Cut || usage.unpriced + usage.unmetered > 0;
+        let reserved = is_uncertain.then(Estimate::default);
+        let exchange = ExchangeId::new(settled.exchange_id.as_str());
         let exchanged = settled.attempt.filter(|_| usage != Usage::default()).map(|AttemptId { run, task, number }| {
             let main = is_main(settled.turn, settled.outcome);
-            let exchange = ExchangeId::new(settled.exchange_id.clone());
-            Command::Exchanged { run, task, number, account: settled.account, main, usage, reserved: None, exchange }
+            Command::Exchanged { run, task, number, account: settled.account, main, usage, reserved, exchange }
         });
         self.engine.settled(settled.exchange_id, exchanged);
     }
@@ -355,9 +444,10 @@ impl Admission for EngineAdmission {
                 }
                 return Ruling::Pass;
             }
-            let until = refusal.retry_at.unwrap_or_else(|| now().plus(self.back_off(&refusal.account)));
+            let until = refusal.retry_at;
+            let is_short = until.map_or(refusal.status == Some(429), |until| until.since(now()) <= MINUTE_LIMIT_MAX);
             let class = match refusal.kind {
-                RefusalKind::Limit if until.since(now()) <= MINUTE_LIMIT_MAX => Class::MinuteLimit,
+                RefusalKind::Limit if is_short => Class::MinuteLimit,
                 RefusalKind::Limit => Class::WindowQuota,
                 RefusalKind::Overload | RefusalKind::Server => Class::Overload,
                 // What no waiting mends has been passed on above.

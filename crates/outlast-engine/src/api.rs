@@ -9,6 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use outlast_api::{Act, Acted, ActedTask, Diagnostic, ExitCode, schema};
 use outlast_core::admit::{Command, Rejection};
+use outlast_core::budget::Allowed;
 use outlast_core::task::Phase;
 use outlast_core::{RunId, TaskId};
 use tokio::net::TcpListener;
@@ -99,6 +100,10 @@ pub async fn perform(engine: &LoopHandle, act: Act) -> Result<Acted, Error> {
         Act::Pause { run } => (tell_run(engine, run, Command::PauseRun).await?, Vec::new()),
         Act::Resume { run } => (tell_run(engine, run, Command::ResumeRun).await?, Vec::new()),
         Act::Stop { run } => (tell_run(engine, run, Command::StopRun).await?, Vec::new()),
+        Act::Budget { run, usd_nanos, tokens } => {
+            let allowed = Allowed { usd_nanos, tokens };
+            (tell_run(engine, run, |run| Command::ChangeBudget { run, allowed }).await?, Vec::new())
+        }
         Act::Land { run, tasks } => {
             let id = RunId::new(&run);
             (run, each(engine, &id, tasks, |run, task| Command::Land { run, task }).await?)
@@ -162,7 +167,14 @@ fn acted(
             Some(_) => None,
             None => cause,
         };
-        ActedTask { id, state, landed, refused: refused.map(|refused| refused.to_string()).or(detail), cause, kept: None }
+        ActedTask {
+            id,
+            state,
+            landed,
+            refused: refused.map(|refused| refused.to_string()).or(detail),
+            cause,
+            kept: None,
+        }
     });
     lines.collect()
 }

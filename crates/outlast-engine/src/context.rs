@@ -45,6 +45,7 @@ pub(crate) struct Context {
     set_up: Mutex<Option<(RunId, Oid)>>,
     plans: Mutex<BTreeMap<RunId, Arc<Plan>>>,
     locks: Mutex<TaskLocks>,
+    trees: Mutex<TaskLocks>,
     trouble: broadcast::Sender<Trouble>,
 }
 
@@ -103,6 +104,7 @@ impl Context {
             set_up: Mutex::default(),
             plans: Mutex::default(),
             locks: Mutex::default(),
+            trees: Mutex::default(),
             trouble: broadcast::channel(TROUBLES_KEPT).0,
         }
     }
@@ -159,13 +161,35 @@ impl Context {
         id: &AttemptId,
         why: &'static str,
     ) -> Result<(Oid, Vec<Note>), Error> {
-        let known = self.task_facts(&id.run, &id.task).await?;
-        let (whose, at) = (id.clone(), crate::state_loop::now());
-        let kept = self.in_git(move |git| git.checkpoint(&whose, known.checkpoint, why, at)).await?;
-        if let Some(what) = notes::finding(&kept.notes) {
+        let _tree = self.tree_lock(id).lock_owned().await;
+        let (commit, notes) = self.keep_tree_with_notes(id, why.to_owned(), false).await?;
+        if let Some(what) = notes::finding(&notes) {
             self.note_finding(id, what);
         }
+        Ok((commit, notes))
+    }
+
+    /// As [`Context::checkpoint`], for whoever has the tree's lock.
+    pub(crate) async fn keep_tree(&self, id: &AttemptId, why: String, only_if_changed: bool) -> Result<Oid, Error> {
+        Ok(self.keep_tree_with_notes(id, why, only_if_changed).await?.0)
+    }
+
+    async fn keep_tree_with_notes(
+        &self,
+        id: &AttemptId,
+        why: String,
+        only_if_changed: bool,
+    ) -> Result<(Oid, Vec<Note>), Error> {
+        let known = self.task_facts(&id.run, &id.task).await?;
+        let (id, at) = (id.clone(), crate::state_loop::now());
+        let keep = move |git: &Repositories| git.checkpoint(&id, known.checkpoint, &why, at, only_if_changed);
+        let kept = self.in_git(keep).await?;
         Ok((kept.commit, kept.notes))
+    }
+
+    /// What whoever keeps a task's tree must hold: each checkpoint stands on the one before.
+    pub(crate) fn tree_lock(&self, id: &AttemptId) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(lock(&self.trees).entry((id.run.clone(), id.task.clone())).or_default())
     }
 
     /// As [`Context::checkpoint`]; nothing where the workspace was never finished, and so no agent has been in it.
@@ -274,8 +298,8 @@ impl Context {
     /// Tells whoever listens that something is being tried again.
     pub(crate) fn note_trouble(&self, key: &OperationKey, error: &Error) {
         tracing::warn!(run = %key.run, task = %key.task, step = ?key.step, %error, "an operation came to nothing");
-        let no_space = error.is_no_space();
-        let trouble = Trouble { task: Some(key.task.clone()), what: error.to_string(), no_space, again: true };
+        let (task, no_space) = (Some(key.task.clone()), error.is_no_space());
+        let trouble = Trouble { task, what: error.to_string(), no_space, again: true };
         drop(self.trouble.send(trouble));
     }
 

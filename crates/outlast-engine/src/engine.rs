@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use outlast_config::Hours;
 use outlast_core::admit::Command;
 use outlast_core::driver::Driver;
-use outlast_core::{Core, RunId};
+use outlast_core::pace::Limits;
+use outlast_core::{AccountId, Core, RunId};
 use outlast_gateway::{Dialect, Gateway, Upstream, reckon};
 use outlast_git::UserRepo;
 use outlast_journal::{Journal, JournalReader, Ledger};
@@ -17,6 +19,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{AccountInfo, Asks, EngineAdmission, ledger_row};
+use crate::allowance::{Allowance, Terms};
 use crate::api;
 use crate::context::{Context, Trouble};
 use crate::effects::EngineEffects;
@@ -54,6 +57,10 @@ pub struct Account {
     pub upstream: Upstream,
     /// Whether it is a subscription's login, and not a key.
     pub login: bool,
+    /// What may be asked of it.
+    pub limits: Limits,
+    /// The hours in which it may be used; always where this is absent.
+    pub hours: Option<Hours>,
 }
 
 /// A living engine. Dropping it without [`Engine::close`] is like a crash: everything goes on with the next one.
@@ -98,23 +105,26 @@ impl Engine {
         let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();
         let (address, client_key) = clients.map_or((None, None), |(address, key)| (Some(address), Some(key)));
         let secrets = home.clone();
-        let asks =
-            Asks::new(infos.clone(), client_key, move |run| RunSecret::load_or_create(&secrets.run_secret(run)).ok());
+        let terms = accounts.iter().map(terms).collect();
+        let allowance = Allowance::new(terms, jiff::tz::TimeZone::system(), &core);
+        let secret = move |run: &RunId| RunSecret::load_or_create(&secrets.run_secret(run)).ok();
+        let asks = Asks::new(infos.clone(), allowance, client_key, secret);
 
         let upstreams = accounts.into_iter().map(|account| account.upstream).collect();
         let passed = Arc::new(PassedRefusals::default());
-        let admission = EngineAdmission::new(handle.clone(), Arc::clone(&passed));
-        let gateway = bind(&home, upstreams, admission, ledger, address).await?;
-        let gateway_addr = gateway.tcp_addr();
-
-        let leaving = CancellationToken::new();
         let context = match repository {
             Some(repository) => {
                 let git = Arc::new(Repositories::open(&home, repository)?);
+                let passed = Arc::clone(&passed);
                 Some(Arc::new(Context::new(handle.clone(), home.clone(), git, spawner, infos, passed)))
             }
             None => None,
         };
+        let admission = EngineAdmission::new(handle.clone(), passed, context.clone());
+        let gateway = bind(&home, upstreams, admission, ledger, address).await?;
+        let gateway_addr = gateway.tcp_addr();
+
+        let leaving = CancellationToken::new();
         let token = api::token()?;
         let api = api::serve(handle.clone(), &token, leaving.clone()).await?;
         let holder = Holder {
@@ -215,6 +225,11 @@ fn info(account: &Account) -> AccountInfo {
     let provider = account.upstream.provider();
     let dialects = Dialect::ALL.into_iter().filter(|&dialect| provider.speaks(dialect)).collect();
     AccountInfo { id: account.upstream.account().clone(), dialects, login: account.login }
+}
+
+fn terms(account: &Account) -> (AccountId, Terms) {
+    let Account { upstream, limits, hours, .. } = account;
+    (upstream.account().clone(), Terms { tariff: upstream.tariff(), limits: *limits, hours: *hours })
 }
 
 async fn bind(

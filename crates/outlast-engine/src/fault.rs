@@ -12,6 +12,8 @@ pub const POINTS: &[&str] = &[
     "before_spawn",
     "after_spawn",
     "after_answer",
+    "turn_before_checkpoint",
+    "turn_after_checkpoint",
     "after_exit",
     "before_end",
     "after_end",

@@ -121,13 +121,32 @@ impl Kept {
     pub fn remove(&self, room: &Room) -> Result<(), Error> {
         let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
         workspace.remove(self.git.store(), self.git.user(), &Removal::Safe { users: &users })?;
-        for folder in [self.home.task_home(&room.run, &room.task), self.home.temp(&room.run, &room.task)] {
+        self.remove_homes(&room.run, &room.task)
+    }
+
+    /// The home and temporary files of a task whose workspace is gone: a clean that was killed leaves them, and no list
+    /// of workspaces names them.
+    pub fn homes(&self, run: &RunId, task: &TaskId) -> Vec<PathBuf> {
+        let found = self.folders(run, task).into_iter().filter(|folder| folder.is_dir());
+        if self.home.workspace(run, task).is_dir() { Vec::new() } else { found.collect() }
+    }
+
+    /// Removes the home and temporary files of a task.
+    ///
+    /// # Errors
+    /// Where one of them cannot be removed.
+    pub fn remove_homes(&self, run: &RunId, task: &TaskId) -> Result<(), Error> {
+        for folder in self.folders(run, task) {
             match std::fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(&folder, error)),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    fn folders(&self, run: &RunId, task: &TaskId) -> [PathBuf; 2] {
+        [self.home.task_home(run, task), self.home.temp(run, task)]
     }
 }
 

@@ -5,7 +5,9 @@
 
 mod abandon;
 mod admission;
+mod allowance;
 mod api;
+mod ask;
 mod context;
 mod diagnose;
 mod effects;
@@ -19,12 +21,14 @@ mod notes;
 mod ops;
 mod passed;
 mod repositories;
+mod research;
 mod room;
 mod runs;
 mod start;
 mod state_loop;
 mod store;
 mod toolchain;
+mod turns;
 mod views;
 
 pub use api::perform;

@@ -9,7 +9,7 @@ mod discard;
 mod end;
 mod follow;
 mod integrate;
-mod launch;
+pub(crate) mod launch;
 mod move_target;
 mod prepare;
 mod resumption;

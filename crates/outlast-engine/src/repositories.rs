@@ -120,6 +120,7 @@ impl Repositories {
         parent: Option<Oid>,
         why: &str,
         at: Timestamp,
+        only_if_changed: bool,
     ) -> Result<Checkpoint, Error> {
         let workspace = Workspace::open(&self.store, &id.run, &id.task)?;
         let spec = CheckpointSpec {
@@ -128,6 +129,7 @@ impl Repositories {
             message: format!("{id}: {why}\n"),
             at,
             file_limit: FILE_LIMIT_DEFAULT,
+            only_if_changed,
         };
         Ok(workspace.checkpoint(&self.store, &self.user, &spec)?)
     }
@@ -196,7 +198,6 @@ impl Repositories {
              cp -i --parents -- {named} {root} && git -C {root} add -- {named}",
             first.path.to_str_lossy(),
             first.driver,
-            quoted(&root),
             quoted(&workspace.display().to_string()),
             named = named.join(" "),
             root = quoted(&root),

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::state_loop::LoopHandle;
 
 /// Waits until nothing of the run is in flight and nothing will be by itself: it is finished, stopped or
-/// paused.
+/// paused, or its budget is reached.
 ///
 /// # Errors
 /// Where the engine stops first.
@@ -28,7 +28,7 @@ pub async fn leave_at_rest(engine: &LoopHandle, run: &RunId) -> Result<bool, Err
 }
 
 fn rests(run: &Run) -> bool {
-    let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped | Mode::Paused);
+    let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped | Mode::Paused) || run.waits_for_budget();
     let lands = run.mode != Mode::Paused && run.lands_next();
     resting && run.active().next().is_none() && !lands
 }

@@ -11,11 +11,14 @@ use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
 use outlast_core::driver::{Answer, Driver, Effects, Input, Store};
 use outlast_core::{Core, Record, Timestamp};
+use outlast_gateway::Ask;
 use tokio::sync::{broadcast, oneshot};
 
-use crate::admission::{Asks, PendingAsk};
+use crate::admission::Asks;
+use crate::ask::PendingAsk;
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
+use crate::turns::Turn;
 
 /// How many inputs share a turn: bounds how long one turn takes.
 const BATCH_MAX: usize = 512;
@@ -28,6 +31,10 @@ pub(crate) enum Message {
     Input(Input, Option<oneshot::Sender<Result<Answer, Error>>>),
     /// A request that wants to be forwarded.
     Ask(PendingAsk),
+    /// Whose turn a request is; nobody's where its key is void.
+    Asker(Box<Ask>, oneshot::Sender<Option<Turn>>),
+    /// A provider has begun to answer.
+    Answered(String),
     /// The end of an exchange that had been granted, and what it puts on record.
     Settled(String, Option<Command>),
     /// A look at the state.
@@ -77,10 +84,27 @@ impl LoopHandle {
         answer.await.map_err(|_| Error::Stopped)??.map_err(Error::Rejected)
     }
 
+    /// Says that a provider has begun to answer; nobody waits for what becomes of that.
+    pub(crate) fn answered(&self, exchange_id: String) {
+        drop(self.sender.send(Message::Answered(exchange_id)));
+    }
+
     /// Says that an exchange has ended; nobody waits for what becomes of that.
     pub(crate) fn settled(&self, exchange_id: String, command: Option<Command>) {
         // A loop that is gone has nothing left to record: the journal is replayed by the next one.
         drop(self.sender.send(Message::Settled(exchange_id, command)));
+    }
+
+    /// Whose turn a request is; nobody's where its key is void, or where it is no attempt's.
+    ///
+    /// The question is put when this is called, before the answer is waited for: ahead of the request's own asking.
+    pub(crate) fn asker(&self, ask: Ask) -> impl Future<Output = Result<Option<Turn>, Error>> + use<> {
+        let (reply, answer) = oneshot::channel();
+        let put = self.sender.send(Message::Asker(Box::new(ask), reply)).map_err(|_| Error::Stopped);
+        async move {
+            put?;
+            answer.await.map_err(|_| Error::Stopped)
+        }
     }
 
     pub(crate) fn ask(&self, ask: PendingAsk) -> Result<(), Error> {
@@ -149,7 +173,7 @@ where
     let mut leaving = false;
     loop {
         let now = now();
-        let Sorted { inputs, replies, leaves, stop } = sort(batch, &mut asks, driver.core(), leaving);
+        let Sorted { inputs, replies, leaves, askers, stop } = sort(batch, &mut asks, driver.core(), leaving);
         // Requests that a closing gateway lets go of still wait, with their shims: that is no news.
         let held = if leaving { Vec::new() } else { asks.news(driver.core(), now) };
         let told = inputs.len();
@@ -169,15 +193,22 @@ where
                 return Err(error);
             }
         }
-        // After the step: what came in the same batch may be a reason to stay.
+        // After the step, so that turns are counted that ended just now; before new ones are let go.
+        for (ask, reply) in askers {
+            drop(reply.send(asks.turn_of(driver.core(), &ask)));
+        }
+        // What came in the same batch may be a reason to stay.
         for leave in leaves {
             leaving |= leave(driver.core());
         }
-        asks.settle(driver.core(), now);
+        let leaves_news = asks.settle(driver.core(), now);
         if stop {
             return Ok(());
         }
-        batch = wait(receiver, wake_at(&driver, &asks, now), now);
+        batch = match leaves_news && !leaving {
+            true => Vec::new(),
+            false => wait(receiver, wake_at(&driver, &asks, now), now),
+        };
     }
 }
 
@@ -199,6 +230,8 @@ struct Sorted {
     /// Who waits for the input of the same place.
     replies: Vec<Option<Reply>>,
     leaves: Vec<Leave>,
+    /// Who wants to know whose turn a request is, once what came before it is true.
+    askers: Vec<(Box<Ask>, oneshot::Sender<Option<Turn>>)>,
     stop: bool,
 }
 
@@ -213,12 +246,18 @@ fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core, leaving: bool) -> Sor
             }
             Message::Ask(ask) => asks.push(ask),
             Message::Settled(exchange_id, command) => {
-                let counts = asks.settled(&exchange_id);
-                if let Some(command) = command.filter(|_| counts) {
+                if let Some(command) = asks.settled(&exchange_id, command) {
                     sorted.inputs.push(Input::from(command));
                     sorted.replies.push(None);
                 }
             }
+            Message::Answered(exchange_id) => {
+                if let Some(command) = asks.answered(&exchange_id) {
+                    sorted.inputs.push(Input::from(command));
+                    sorted.replies.push(None);
+                }
+            }
+            Message::Asker(ask, reply) => sorted.askers.push((ask, reply)),
             Message::Look(look) => look(core),
             Message::Leave(leave) => sorted.leaves.push(leave),
             Message::Stop => sorted.stop = true,

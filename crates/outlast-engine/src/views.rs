@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use outlast_api::{
-    AccountView, BudgetView, EngineView, RunLine, Status, TaskView, TokensView, WindowView, rfc3339, schema,
+    AccountView, BudgetView, EngineView, ReachedView, RunLine, Status, TaskView, TokensView, WindowView, rfc3339,
+    schema,
 };
+use outlast_core::budget::Lack;
 use outlast_core::explain::Why;
-use outlast_core::plan::Plan;
 use outlast_core::record::{RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
@@ -18,36 +19,29 @@ use crate::home::RepoHome;
 const NANOS: f64 = 1e9;
 
 /// A run as `status --json` shows it.
-pub fn status(
-    core: &Core,
-    run: &Run,
-    plan: Option<&Plan>,
-    home: &RepoHome,
-    engine: Option<u32>,
-    now: Timestamp,
-) -> Status {
+pub fn status(core: &Core, run: &Run, home: &RepoHome, engine: Option<u32>, now: Timestamp) -> Status {
     let tasks: Vec<TaskView> = run.tasks.iter().map(|task| task_view(core, run, task, home, now)).collect();
     Status {
         schema: schema("status"),
         run: run.id.to_string(),
-        state: state(run).to_owned(),
+        state: state(core, run, now).to_owned(),
         engine: engine.map(|pid| EngineView { pid }),
         started_at: rfc3339(run.started_at),
         base: run.spec.base.to_string(),
         target: run.spec.target.clone(),
         counts: counts(run),
         accounts: accounts(core, run),
-        budget: budget(&total(run), plan),
+        budget: budget(run),
         tasks,
     }
 }
 
 /// A run in one line.
-pub fn run_line(run: &Run, repository: Option<String>) -> RunLine {
+pub fn run_line(core: &Core, run: &Run, repository: Option<String>, now: Timestamp) -> RunLine {
     RunLine {
         run: run.id.to_string(),
         repository,
-        state: state(run).to_owned(),
+        state: state(core, run, now).to_owned(),
         started_at: rfc3339(run.started_at),
         counts: counts(run),
     }
@@ -56,9 +50,9 @@ pub fn run_line(run: &Run, repository: Option<String>) -> RunLine {
 /// The run's state in the contract.
 ///
 /// A run whose tasks a person changed after its end (landed, discarded) is told by what they are now.
-pub fn state(run: &Run) -> &'static str {
+pub fn state(core: &Core, run: &Run, now: Timestamp) -> &'static str {
     match run.mode {
-        Mode::Running if only_waits(run) => "parked",
+        Mode::Running if run.waits_for_budget() || only_waits(core, run, now) => "parked",
         Mode::Running => "running",
         Mode::Paused => "parked",
         Mode::Stopped => "stopped",
@@ -74,14 +68,17 @@ fn is_good(run: &Run, task: &Task) -> bool {
     task.is_on_target() || matches!(task.phase, Phase::Done(_)) && !run.spec.auto_land
 }
 
-/// Whether everything that is left waits for a provider.
-fn only_waits(run: &Run) -> bool {
+/// Whether everything that is left waits for a provider, for the hours of its accounts or for its budget.
+fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
     let mut waits = false;
     for task in &run.tasks {
         match task.state() {
             "held" | "parked" => waits = true,
             "running" | "verifying" | "landing" => return false,
-            "ready" if matches!(task.phase, Phase::Ready) => return false,
+            "ready" if matches!(task.phase, Phase::Ready) => match core.explain(&run.id, &task.id, now) {
+                Some(Why::Quota { .. } | Why::Budget) => waits = true,
+                _ => return false,
+            },
             _ => {}
         }
     }
@@ -139,6 +136,9 @@ fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
         Some(Why::Needs { tasks }) => say("needs", format!("waits for {}", names(&tasks)), None),
         Some(Why::NoRoom { concurrency }) => say("no_room", format!("all {concurrency} slots are taken"), None),
         Some(Why::Scope { task }) => say("scope", format!("`{task}` may change the same files"), None),
+        Some(Why::Quota { account, until, class: Class::Hours }) => {
+            say("hours", format!("account `{account}` is used at other hours"), Some(until))
+        }
         Some(Why::Quota { account, until, .. }) => {
             say("window_quota", format!("account `{account}` is closed"), Some(until))
         }
@@ -200,12 +200,19 @@ fn accounts(core: &Core, run: &Run) -> Vec<AccountView> {
     names.sort();
     names.dedup();
     let windows = |name| match core.accounts.get(name) {
-        Some(Window::Closed { class, until }) => vec![WindowView {
+        Some(Window::Closed { class, until, .. }) => vec![WindowView {
             kind: Some(class.name().to_owned()),
             used: None,
             limit: None,
             reset_at: Some(rfc3339(*until)),
             state: "closed".to_owned(),
+        }],
+        Some(Window::Probing { class, .. }) => vec![WindowView {
+            kind: Some(class.name().to_owned()),
+            used: None,
+            limit: None,
+            reset_at: None,
+            state: "probing".to_owned(),
         }],
         Some(Window::Open) | None => {
             vec![WindowView { kind: None, used: None, limit: None, reset_at: None, state: "open".to_owned() }]
@@ -214,15 +221,33 @@ fn accounts(core: &Core, run: &Run) -> Vec<AccountView> {
     names.into_iter().map(|name| AccountView { name: name.to_string(), windows: windows(name) }).collect()
 }
 
-fn budget(usage: &Usage, plan: Option<&Plan>) -> BudgetView {
-    let budget = plan.map(|plan| &plan.run.budget);
-    #[expect(clippy::cast_precision_loss, reason = "a price for people")]
-    let usd_limit = budget.and_then(|budget| budget.usd_micros).map(|micros| micros as f64 / 1e6);
+fn budget(run: &Run) -> BudgetView {
+    let (usage, purse) = (total(run), &run.purse);
+    let left = |limit: Option<u64>, spent: u64| limit.map(|limit| limit.saturating_sub(spent));
+    let lack = |lack| match lack {
+        Lack::Usd => "usd",
+        Lack::Tokens => "tokens",
+        Lack::Price => "price",
+    };
     BudgetView {
-        usd_used: usd(usage),
-        usd_limit,
-        tokens_used: usage.input + usage.cache_write + usage.cache_read + usage.output,
+        usd_used: usd(&usage),
+        usd_limit: purse.allowed.usd_nanos.map(dollars),
+        tokens_used: usage.total_tokens(),
         unmetered: usage.unmetered,
-        tokens_limit: budget.and_then(|budget| budget.tokens),
+        tokens_limit: purse.allowed.tokens,
+        usd_left: left(purse.allowed.usd_nanos, purse.spent.usd_nanos).map(dollars),
+        tokens_counted: purse.spent.tokens,
+        tokens_left: left(purse.allowed.tokens, purse.spent.tokens),
+        unpriced: usage.unpriced,
+        reached: purse.reached.map(|reached| ReachedView {
+            lack: lack(reached.lack).to_owned(),
+            next_usd: reached.wants.usd_nanos.map(dollars),
+            next_tokens: reached.wants.tokens,
+        }),
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a price for people: 2^53 billionths are nine million dollars")]
+fn dollars(nanos: u64) -> f64 {
+    nanos as f64 / NANOS
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use outlast_core::{AccountId, AttemptId, Timestamp};
 use outlast_journal::{Outcome, Usage};
@@ -19,6 +20,20 @@ pub trait Admission: Send + Sync + 'static {
     ///
     /// The future is dropped when the client goes away or the gateway stops: then nothing was granted.
     fn admit(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Denied>>;
+
+    /// Takes note that an agent's next request is here, whole: its tools have ended, and the request says what it knows.
+    ///
+    /// Called once a request and before [`admit`](Self::admit); no byte of the answer is passed on before the future is
+    /// ready. Dropping the future must not end what it stands for.
+    fn arrived(&self, arrived: Arrived) -> BoxFuture<'static, ()> {
+        let _not_kept = arrived;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Takes note that the provider has begun to answer, and not to refuse. Must not block.
+    fn answered(&self, exchange_id: &str) {
+        let _ = exchange_id;
+    }
 
     /// Takes note of how an exchange ended. Must not block.
     fn settle(&self, settled: Settled);
@@ -60,6 +75,15 @@ impl fmt::Debug for Ask {
             .field("again_after", &self.again_after)
             .finish_non_exhaustive()
     }
+}
+
+/// A request as it came in.
+#[derive(Debug, Clone)]
+pub struct Arrived {
+    /// Who asks, and for what.
+    pub ask: Ask,
+    /// The body, as the agent sent it.
+    pub body: Bytes,
 }
 
 /// What part of an agent's work a request is.

@@ -25,12 +25,13 @@ mod sse;
 mod stage;
 mod upstream;
 
-pub use admission::{Admission, Ask, Denied, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
+pub use admission::{Admission, Arrived, Ask, Denied, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
 pub use conversation::{answer_items, conversation};
 pub use credential::{Credential, CredentialError, Credentials, Shape, Source};
 pub use dialect::Dialect;
 pub use error::Error;
 pub use gateway::{Builder, Gateway, Timeouts};
+pub use price::{Rate, Tariff};
 pub use reckon::reckon;
 pub use secret::Secret;
 pub use upstream::{Provider, Upstream};

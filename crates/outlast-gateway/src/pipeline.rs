@@ -51,13 +51,27 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> R
     }
 }
 
-/// Asks, sends, and asks again for as long as the ruling says so.
+/// The answer, held back until what the agent has done so far is kept.
 async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
     let dialect = inbound.endpoint.dialect;
+    let kept = shared.admission.arrived(inbound.arrived());
+    let answer = ask(shared, &inbound, dialect).await?;
+    tokio::select! {
+        () = kept => Ok(answer),
+        () = shared.stopping.cancelled() => Err(NoAnswer::Stopping),
+    }
+}
+
+/// Asks, sends, and asks again until there is an answer to pass on.
+async fn ask(
+    shared: &Arc<Shared>,
+    inbound: &Inbound,
+    dialect: Dialect,
+) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
     let mut again_after = None;
     loop {
         let ask = inbound.ask(again_after.take());
-        let tried = match try_once(shared, &inbound, ask, dialect).await? {
+        let tried = match try_once(shared, inbound, ask, dialect).await? {
             Ok(tried) => tried,
             Err(own) => return Ok(Err(own)),
         };

@@ -2,6 +2,7 @@
 //!
 //! A model or a count that is not known has no price: `None`, never zero.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,6 +10,7 @@ use genai_prices::{Calculator, PriceRequest, UsageKey};
 use outlast_core::Timestamp;
 use outlast_journal::Usage;
 
+use crate::clock::now;
 use crate::memory;
 use crate::meter::Reading;
 use crate::upstream::Provider;
@@ -64,6 +66,41 @@ pub(crate) fn usd_nanos(
     let models = || [asked, reading.model.as_deref()].into_iter().flatten();
     // A provider that speaks another's dialect is known by its address alone.
     models().find_map(|model| price(model, false)).or_else(|| models().find_map(|model| price(model, true)))
+}
+
+/// What an account charges, as far as the price table knows.
+#[derive(Debug, Clone)]
+pub struct Tariff {
+    pub(crate) provider: Provider,
+    pub(crate) base_url: String,
+    pub(crate) models: BTreeMap<String, String>,
+}
+
+/// The price of a token, in billionths of a US dollar, rounded up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Of one that is read, and not from a cache.
+    pub input_nanos: u64,
+    /// Of one that is produced.
+    pub output_nanos: u64,
+}
+
+/// A request of this many tokens stands for all: prices of some models rise beyond 200,000.
+const RATE_TOKENS: u64 = 100_000;
+
+impl Tariff {
+    /// The price of a model's tokens now; `None` where it is not known. The first call may take as long as decoding the
+    /// table does.
+    pub fn rate(&self, model: Option<&str>) -> Option<Rate> {
+        let asked = model.map(|model| self.models.get(model).map_or(model, String::as_str));
+        let price = |input, output| {
+            let usage = Usage { input: Some(input), output: Some(output), ..Usage::default() };
+            let reading = Reading { usage, ..Reading::default() };
+            let nanos = usd_nanos(self.provider, &self.base_url, asked, &reading, now())?;
+            Some(u64::try_from(nanos).ok()?.div_ceil(RATE_TOKENS))
+        };
+        Some(Rate { input_nanos: price(RATE_TOKENS, 0)?, output_nanos: price(0, RATE_TOKENS)? })
+    }
 }
 
 /// Usage in the table's terms, where input includes everything the cache served or took; `None` without both counts.
@@ -123,6 +160,16 @@ mod tests {
         assert_eq!(price(Provider::OpenAiCompatible, "gpt-5", known), None, "a local model is not OpenAI's");
         assert_eq!(price(Provider::Anthropic, "claude-opus-4-8", Usage { output: None, ..known }), None);
         assert!(price(Provider::OpenAi, "gpt-5", known).is_some());
+    }
+
+    #[test]
+    fn i10_a_rate_is_known_for_models_that_have_a_price_alone() {
+        let models = BTreeMap::from([("best".to_owned(), "claude-opus-4-8".to_owned())]);
+        let tariff = Tariff { provider: Provider::Anthropic, base_url: "http://127.0.0.1:1".into(), models };
+        let rate = Rate { input_nanos: 5_000, output_nanos: 25_000 };
+        assert_eq!(tariff.rate(Some("claude-opus-4-8")), Some(rate));
+        assert_eq!(tariff.rate(Some("best")), Some(rate));
+        assert_eq!((tariff.rate(Some("no-such-model")), tariff.rate(None)), (None, None));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use outlast_core::AccountId;
 use crate::Error;
 use crate::credential::Credentials;
 use crate::dialect::Dialect;
+use crate::price::Tariff;
 
 /// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,6 +116,11 @@ impl Upstream {
     pub fn with_models(mut self, models: BTreeMap<String, String>) -> Self {
         self.models = models;
         self
+    }
+
+    /// What it charges.
+    pub fn tariff(&self) -> Tariff {
+        Tariff { provider: self.provider, base_url: self.base_url.clone(), models: self.models.clone() }
     }
 
     /// The account's name.

@@ -54,6 +54,7 @@ fn main() {
                     parent: parent.clone(),
                     message: "turn\n".to_owned(),
                     at: Timestamp::EPOCH,
+                    only_if_changed: false,
                     file_limit: FILE_LIMIT_DEFAULT,
                 },
             )

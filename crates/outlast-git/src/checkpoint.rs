@@ -40,6 +40,8 @@ pub struct CheckpointSpec {
     pub at: Timestamp,
     /// Largest new content that is taken, in bytes.
     pub file_limit: u64,
+    /// Whether the checkpoint before this one stands for a tree that is still the same.
+    pub only_if_changed: bool,
 }
 
 /// A durable state of a working tree.
@@ -118,7 +120,7 @@ impl Workspace {
         let base = oid::parse(&self.meta.base)?;
         let reader = store.reader();
         let parent = spec.parent.as_ref().map_or(Ok(base), oid::parse)?;
-        let parent_tree = reader.tree_of(parent)?;
+        let (parent_tree, before_parent) = reader.commit(parent)?;
         let root = self.root()?;
         let mut batch = store.objects().batch()?;
 
@@ -142,10 +144,17 @@ impl Workspace {
             self.scan(&root, &index, &reader, copied, spec.file_limit, &mut |data| batch.put(ObjectKind::Blob, data))?;
         notes.extend(found.notes);
         let tree = tree::edit(&reader, &mut batch, index.tree(), &found.edits)?;
-        let parents = std::iter::once(parent).chain(copied.filter(|head| *head != parent)).collect();
-        let commit = put_commit(&mut batch, tree, parents, &checkpoint_author(), spec.at, &spec.message)?;
-        batch.finish()?;
-        store.set_ref(&attempt_ref(&spec.attempt), commit)?;
+        let head_kept = copied.filter(|head| *head != parent);
+        let unchanged = tree == parent_tree && before_parent.get(1) == head_kept.as_ref();
+        let commit = if spec.only_if_changed && unchanged {
+            parent
+        } else {
+            let parents = std::iter::once(parent).chain(head_kept).collect();
+            let commit = put_commit(&mut batch, tree, parents, &checkpoint_author(), spec.at, &spec.message)?;
+            batch.finish()?;
+            store.set_ref(&attempt_ref(&spec.attempt), commit)?;
+            commit
+        };
         index.save(tree, &found.edits, &found.fresh)?;
 
         let changed = tree::diff(&reader, Some(parent_tree), Some(tree))?;

@@ -49,4 +49,4 @@ pub use scope::{Block, Scope, ScopeDiff};
 pub use store::Store;
 pub use tree::{Change, Entry, Kind};
 pub use user::{Head, Identity, Target, UserRepo, Worktree};
-pub use workspace::{Listed, Pinned, Removal, Report, Spec, Workspace};
+pub use workspace::{Listed, Pinned, Removal, Report, Spec, Workspace, size_of};

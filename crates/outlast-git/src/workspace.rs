@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::tree::Leaf;
 use crate::{Error, Kind, Result, Store, durable, oid};
 
-pub use remove::{Listed, Pinned, Removal};
+pub use remove::{Listed, Pinned, Removal, size_of};
 
 /// What workspace to make.
 #[derive(Debug, Clone)]

@@ -92,7 +92,7 @@ fn slots_taken(tasks: usize) -> Bench {
 fn accounts_closed(tasks: usize) -> Bench {
     let mut driver = Driver::new(Core::default(), Nowhere, Nowhere);
     let until = Timestamp::from_millis(i64::MAX);
-    step(&mut driver, Command::CloseAccount { account: "max".into(), class: Class::WindowQuota, until });
+    step(&mut driver, Command::CloseAccount { account: "max".into(), class: Class::WindowQuota, until: Some(until) });
     start_run(&mut driver, "r", tasks, CONCURRENCY, false, |_, spec| {
         spec.needs_quota = true;
         spec.accounts = vec!["max".into()];

@@ -35,6 +35,9 @@ pub enum Invariant {
     PausedRunsRest,
     /// A task has at most one try more than its retries, and fails only when they are used up or none would help.
     TriesKept,
+    /// A run is billed no more than it is allowed and what answers cost beyond their reservations; once its budget is
+    /// reached, nothing starts.
+    BudgetKept,
     /// One landing at a time, each task at most once.
     LandsOnce,
     /// A task lands only after everything that it needs.

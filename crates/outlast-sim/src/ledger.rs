@@ -8,6 +8,8 @@ use outlast_core::{AccountId, AttemptId, Core, ExchangeId, LedgerRow};
 use crate::invariant::{Invariant, Violation};
 use crate::scenario::{Scenario, Spot};
 
+/// The least that an exchange costs, in billionths of a dollar; the most is twice that.
+pub(crate) const PRICE_MIN: u64 = 1_000;
 /// One in so many exchanges is told of twice.
 const TOLD_TWICE: u64 = 8;
 
@@ -32,6 +34,11 @@ impl Row {
         Command::Exchanged { run, task, number, account, main, usage, reserved: None, exchange }
     }
 
+    /// What it cost, in billionths of a dollar.
+    pub(crate) fn cost(&self) -> u64 {
+        u64::try_from(self.row.usage.usd_nanos).unwrap_or(0)
+    }
+
     /// How often the news comes: by its name, so that nothing else is drawn differently for it.
     pub(crate) fn times_told(&self) -> u32 {
         1 + u32::from(fnv1a(self.row.exchange.as_str().as_bytes()).is_multiple_of(TOLD_TWICE))
@@ -42,11 +49,17 @@ impl Ledger {
     /// Writes an exchange; no two of them cost the same.
     pub(crate) fn write(&mut self, spot: Spot, attempt: AttemptId, account: AccountId, main: bool) -> Row {
         let number = self.rows.len() as u64 + 1;
-        let usage = Usage { input: 1_000, output: number, exchanges: 1, ..Usage::default() };
+        let usd_nanos = i64::try_from(PRICE_MIN + number * 7_919 % PRICE_MIN).unwrap_or(0);
+        let usage = Usage { input: 1_000, output: number, usd_nanos, exchanges: 1, ..Usage::default() };
         let row = LedgerRow { exchange: ExchangeId::new(format!("x{number}")), attempt, account, main, usage };
         let row = Row { spot, row };
         self.rows.push(row.clone());
         row
+    }
+
+    /// What a run is billed in all, in billionths of a dollar.
+    pub(crate) fn billed(&self, run: usize) -> u64 {
+        self.rows.iter().filter(|row| row.spot.run == run).map(Row::cost).sum()
     }
 
     /// What a new orchestrator has to put on record first.

@@ -26,6 +26,8 @@ pub(crate) struct Referee {
 #[derive(Debug)]
 struct RunView {
     goes_on: bool,
+    /// Its budget is reached.
+    reached: bool,
     tasks: Vec<TaskView>,
 }
 
@@ -99,7 +101,11 @@ impl TaskView {
 impl Referee {
     /// A referee who has read nothing.
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let run = |tasks: usize| RunView { goes_on: true, tasks: (0..tasks).map(|_| TaskView::default()).collect() };
+        let run = |tasks: usize| RunView {
+            goes_on: true,
+            reached: false,
+            tasks: (0..tasks).map(|_| TaskView::default()).collect(),
+        };
         Self {
             runs: scenario.runs.iter().map(|r| run(r.tasks.len())).collect(),
             closed: vec![None; scenario.accounts.len()],
@@ -111,10 +117,11 @@ impl Referee {
         match &record.stream {
             Stream::Account(account) => {
                 if let Some(known) = scenario.account(account).and_then(|i| self.closed.get_mut(i)) {
-                    *known = match &record.fact {
-                        Fact::AccountClosed { until, .. } => Some(*until),
-                        _ => None,
-                    };
+                    match &record.fact {
+                        Fact::AccountClosed { until, .. } => *known = Some(*until),
+                        Fact::AccountOpened => *known = None,
+                        _ => {}
+                    }
                 }
                 Ok(())
             }
@@ -130,6 +137,8 @@ impl Referee {
         match fact {
             Fact::RunPaused | Fact::RunStopped => self.runs[run].goes_on = false,
             Fact::RunResumed => self.runs[run].goes_on = true,
+            Fact::BudgetReached(_) => self.runs[run].reached = true,
+            Fact::BudgetChanged(_) => self.runs[run].reached = false,
             Fact::RunFinished { state } => {
                 self.runs[run].goes_on = false;
                 return self.finished(scenario, run, *state);

@@ -108,7 +108,7 @@ impl Scenario {
 
 impl RunPlan {
     fn draw(rng: &mut Rng, profile: &Profile, run: u64, tasks: u64, accounts: &[AccountId]) -> Self {
-        let spec = RunSpec {
+        let mut spec = RunSpec {
             plan: format!("plan-{run}"),
             base: Oid::new("base"),
             target: format!("outlast/r{run}"),
@@ -117,6 +117,10 @@ impl RunPlan {
             seed: rng.next(),
             budget: Allowed::default(),
         };
+        // Of what is drawn already, so that the other runs of a seed stay what they were.
+        if spec.seed.is_multiple_of(3) {
+            spec.budget.usd_nanos = Some(4_000 + spec.seed % 50_000);
+        }
         let tasks = (0..tasks).map(|task| TaskPlan::draw(rng, task, accounts)).collect();
         Self { id: RunId::new(format!("r{run}")), spec, tasks }
     }

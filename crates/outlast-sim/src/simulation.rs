@@ -3,6 +3,7 @@
 //! Single-threaded and a function of its seed: no clock, no randomness but the seed's, no order that varies.
 
 mod agents;
+mod budget;
 mod check;
 mod crash;
 mod hands;
@@ -16,6 +17,7 @@ use outlast_core::desired::{Operation, OperationKey};
 use outlast_core::driver::{Driver, Effects, Input};
 use outlast_core::{Core, Record, Timestamp};
 
+use self::budget::Budgets;
 use self::crash::Crash;
 use self::hands::{Hand, HandId};
 use self::news::Message;
@@ -46,7 +48,7 @@ enum Event {
     /// An agent goes on.
     Agent(Spot, u32),
     /// News reaches the driver.
-    Deliver(Message),
+    Deliver(Box<Message>),
     /// A person or the clock acts.
     Act(Act),
 }
@@ -81,6 +83,7 @@ pub(crate) struct Simulation<'a> {
     agenda: Agenda<Event>,
     disk: Disk,
     ledger: Ledger,
+    budgets: Budgets,
     /// The orchestrator, while it lives.
     driver: Option<Driver<Disk, Requests>>,
     inbox: Vec<Input>,
@@ -123,6 +126,7 @@ impl<'a> Simulation<'a> {
             driver: Some(Driver::new(Core::default(), disk.clone(), Requests::default())),
             disk,
             ledger: Ledger::default(),
+            budgets: Budgets::default(),
             inbox: Vec::new(),
             turn_is_due: false,
             world: World::new(scenario.runs.len()),
@@ -146,6 +150,7 @@ impl<'a> Simulation<'a> {
         };
         simulation.plan_crashes();
         simulation.plan_acts();
+        simulation.plan_raises();
         simulation
     }
 
@@ -195,7 +200,7 @@ impl<'a> Simulation<'a> {
             Event::Recover => self.recover()?,
             Event::Work(hand) => self.work(hand)?,
             Event::Agent(spot, number) => self.agent_goes_on(spot, number),
-            Event::Deliver(message) => self.deliver(message),
+            Event::Deliver(message) => self.deliver(*message),
             Event::Act(act) => self.act(act),
         }
         Ok(true)
@@ -253,6 +258,7 @@ impl<'a> Simulation<'a> {
             Err(crashed) => return self.crash_in_step(crashed),
         };
         let requests = std::mem::take(&mut driver.effects().0);
+        self.budgets.settle();
         self.rejections += answers.iter().filter(|answer| answer.is_err()).count() as u64;
         self.fold(self.disk.len())?;
         let served = self.requests_served(requests.len());

@@ -11,20 +11,22 @@ use outlast_sim::{Profile, run};
 const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::OneTooMany, 1, ConcurrencyKept),
     (Bug::ScopesIgnored, 2, ScopesKept),
-    (Bug::QuotaIgnored, 2, ClosedAccountsRespected),
+    (Bug::QuotaIgnored, 1, ClosedAccountsRespected),
     (Bug::WorldsFaultCounts, 1, EndState),
-    (Bug::StaleNewsTaken, 1, NewsOfTheLivingOnly),
+    (Bug::StaleNewsTaken, 3, NewsOfTheLivingOnly),
     (Bug::LandsBeforeNeeds, 1, LandsAfterNeeds),
     (Bug::CancelForgotten, 1, InFlightIsDesired),
     (Bug::AppliesUnwritten, 1, LiveEqualsReplay),
     (Bug::BatchBlind, 1, NewsOfTheLivingOnly),
-    (Bug::DiscardIgnored, 1, EndState),
-    (Bug::BlocksOnlyTheNext, 1, EndState),
+    (Bug::DiscardIgnored, 2, NeedsFirst),
+    (Bug::BlocksOnlyTheNext, 2, EndState),
     (Bug::RetryForgotten, 3, WakeInTime),
-    (Bug::EmptyBlocks, 15, EndState),
+    (Bug::EmptyBlocks, 51, EndState),
     (Bug::ParkedStay, 1, EndState),
-    (Bug::SpendForgotten, 4, BilledOnce),
+    (Bug::SpendForgotten, 2, BilledOnce),
     (Bug::SpendCountedTwice, 1, BilledOnce),
+    (Bug::BudgetIgnored, 7, BudgetKept),
+    (Bug::ReachedIgnored, 7, BudgetKept),
 ];
 
 #[test]

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Log(TaskSelection),
     /// Show what a task changed.
     Diff(Diff),
+    /// Change what a run may spend, or show it.
+    Budget(Budget),
     /// Land verified results on the run's target.
     Land(TaskSelection),
     /// Archive the work of tasks and give it up.
@@ -125,6 +127,9 @@ pub(crate) struct Run {
     /// Work on this many tasks at once.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) concurrency: Option<u32>,
+    /// Spend this much US dollars at most, in place of what the plan says.
+    #[arg(long, value_name = "USD", value_parser = usd_micros)]
+    pub(crate) budget: Option<u64>,
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -134,6 +139,19 @@ pub(crate) struct Run {
     /// Start the run and leave; `outlast status` shows it.
     #[arg(long)]
     pub(crate) detach: bool,
+}
+
+/// `outlast budget`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Budget {
+    /// The run; without it, the newest.
+    pub(crate) run: Option<String>,
+    /// The most that the run may cost in all, in US dollars.
+    #[arg(long, value_parser = usd_micros)]
+    pub(crate) usd: Option<u64>,
+    /// The most that the run may take in all; tokens read from a cache count a tenth.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) tokens: Option<u64>,
 }
 
 /// Which run.
@@ -148,6 +166,9 @@ pub(crate) struct RunSelection {
 pub(crate) struct Resume {
     /// The run; without it, the newest that is not finished.
     pub(crate) run: Option<String>,
+    /// Spend this much US dollars at most from now on, what is spent included.
+    #[arg(long, value_name = "USD", value_parser = usd_micros)]
+    pub(crate) budget: Option<u64>,
     /// Leave when everything that is left waits.
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -206,4 +227,10 @@ pub(crate) struct Clean {
     /// Remove what is listed without asking.
     #[arg(short, long)]
     pub(crate) yes: bool,
+}
+
+/// US dollars as millionths.
+fn usd_micros(text: &str) -> Result<u64, String> {
+    let usd: f64 = text.parse().map_err(|_| "give a number such as 40 or 2.5".to_owned())?;
+    outlast_config::usd_micros(usd).ok_or_else(|| "give a sum above zero, such as 40 or 2.5".to_owned())
 }

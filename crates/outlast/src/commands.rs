@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod act;
+mod budget;
 mod check;
 mod clean;
 mod completions;
@@ -58,6 +59,7 @@ pub(crate) fn dispatch(args: Args, spawner: Result<Spawner, outlast_process::Err
         Some(Command::Status(selection)) => status::perform(&given, &selection),
         Some(Command::Log(selection)) => log::perform(&given, &selection),
         Some(Command::Diff(diff)) => diff::perform(&given, &diff),
+        Some(Command::Budget(budget)) => budget::perform(given, &budget),
         Some(Command::Land(selection)) => act::land(given, &selection),
         Some(Command::Discard(selection)) => act::discard(given, &selection),
         Some(Command::Gateway(gateway)) => gateway::perform(given, &gateway),

@@ -1,8 +1,10 @@
 //! Progress as lines: each says what has just become true, and reads the same on a terminal and in a file.
 
+use outlast_core::budget::Allowed;
 use outlast_core::record::{EndReason, Outcome, RunEnd, Rung, Verdict};
 use outlast_core::{Fact, Record, Stream};
 
+use crate::text::budget::usd_text;
 use crate::text::screen::short;
 use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, shown, styled};
 
@@ -42,6 +44,8 @@ fn said(fact: &Fact) -> Option<String> {
         Fact::RunPaused => styled(YELLOW, "the run is paused"),
         Fact::RunStopped => styled(YELLOW, "the run is stopped"),
         Fact::RunResumed => "the run goes on".to_owned(),
+        Fact::BudgetReached(_) => styled(YELLOW, "the budget is reached: nothing more goes out until it is raised"),
+        Fact::BudgetChanged(allowed) => format!("the budget is {}", allowed_in_words(*allowed)),
         Fact::RunFinished { state } => match state {
             RunEnd::Done => styled(GREEN, "the run is done"),
             RunEnd::Degraded => styled(YELLOW, "the run is over: some tasks did not get there"),
@@ -72,10 +76,19 @@ fn said(fact: &Fact) -> Option<String> {
             styled(YELLOW, format!("does not land ({}): {}", cause.name(), shown(detail)))
         }
         Fact::Discarded => "is discarded; its work is archived".to_owned(),
-        Fact::AccountClosed { class, until } => styled(YELLOW, format!("is closed ({class}) until {}", clock(*until))),
-        Fact::AccountOpened => "is open again".to_owned(),
+        Fact::AccountClosed { class, until, guessed } => {
+            let when = if *guessed { "tried again at" } else { "until" };
+            styled(YELLOW, format!("is closed ({class}), {when} {}", clock(*until)))
+        }
+        Fact::AccountOpened => "is tried again, with one request first".to_owned(),
         _ => return None,
     })
+}
+
+fn allowed_in_words(allowed: Allowed) -> String {
+    let usd = allowed.usd_nanos.map(|nanos| format!("{} USD", usd_text(nanos / 1000)));
+    let tokens = allowed.tokens.map(|tokens| format!("{tokens} tokens"));
+    usd.into_iter().chain(tokens).collect::<Vec<_>>().join(" and ")
 }
 
 /// What only a log shows.
@@ -98,6 +111,7 @@ fn quiet(fact: &Fact) -> String {
         Fact::LandingStarted { new, .. } => format!("lands as {}", short(new.as_str())),
         Fact::DiscardRequested => "is to be discarded".to_owned(),
         Fact::LedgerCounted { row } => format!("is on record up to row {row}"),
+        Fact::AccountAnswered => "has taken a request".to_owned(),
         _ => String::new(),
     }
 }

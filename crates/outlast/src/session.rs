@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use outlast_api::{Diagnostic, ExitCode};
-use outlast_config::{Account as Configured, KeyCommand, KeySource, Login, Provider, UserConfig};
+use outlast_config::{Account as Configured, KeyCommand, KeySource, Limits, Login, Provider, UserConfig};
 use outlast_core::AccountId;
 use outlast_engine::{Account, Engine, Setup};
 use outlast_gateway::{Credentials, Shape, Source, Upstream};
@@ -77,7 +77,9 @@ fn account(name: &AccountId, configured: &Configured) -> Result<Account, Failure
     let base_url = base_url.ok_or_else(|| refused(format!("account `{name}` needs a `base_url`")))?;
     let upstream = Upstream::new(name.clone(), provider, base_url, Credentials::new(shape, source));
     let upstream = upstream.map_err(|error| refused(error.to_string()))?;
-    Ok(Account { upstream, login: configured.login.is_some() })
+    let Limits { requests_per_minute, tokens_per_minute, concurrent } = configured.limits;
+    let limits = outlast_core::pace::Limits { requests: requests_per_minute, tokens: tokens_per_minute, concurrent };
+    Ok(Account { upstream, login: configured.login.is_some(), limits, hours: configured.hours })
 }
 
 fn source(key: &KeySource) -> Source {

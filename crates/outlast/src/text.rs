@@ -1,6 +1,7 @@
 //! Text for people. Data goes to standard output, everything else to standard error; colour falls away where the reader
 //! is no terminal, and no line needs it to be understood.
 
+pub(crate) mod budget;
 pub(crate) mod doctor;
 pub(crate) mod findings;
 pub(crate) mod plan;

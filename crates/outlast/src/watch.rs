@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::live;
 use crate::places::Places;
 use crate::selection::Journalled;
-use crate::text::screen;
+use crate::text::{budget, screen};
 
 /// How a command stays with a run.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +107,9 @@ impl Watch {
         let status = view(places, &journalled, run, now())?;
         if stay.json {
             print_json(&status)?;
+            if let Some(reached) = budget::reached(&status) {
+                say(&reached);
+            }
         } else {
             print(&format!("\n{}", screen::status(&status, now())))?;
         }
@@ -213,7 +216,8 @@ fn tell(records: &Arc<[Record]>, run: &RunId) {
 
 async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {
     let id = run.clone();
-    Ok(engine.look(move |core| core.run(&id).is_some_and(|run| outlast_engine::state(run) == "parked")).await?)
+    let waits = move |core: &Core| core.run(&id).is_some_and(|run| outlast_engine::state(core, run, now()) == "parked");
+    Ok(engine.look(waits).await?)
 }
 
 /// How a run went, as the contract says it.
@@ -226,5 +230,6 @@ pub(crate) fn exit_code(status: &Status) -> ExitCode {
         ("held" | "parked" | "asking" | "ready" | "pending", _) if status.state != "stopped" => ExitCode::Waiting,
         _ => ExitCode::Ok,
     });
-    ExitCode::worst(codes)
+    let budget = (status.budget.reached.is_some() && status.state == "parked").then_some(ExitCode::Budget);
+    ExitCode::worst(codes.chain(budget))
 }

@@ -7,6 +7,8 @@
 
 #[path = "survive/attacks.rs"]
 mod attacks;
+#[path = "survive/budget.rs"]
+mod budget;
 #[path = "survive/disk.rs"]
 mod disk;
 #[path = "survive/forty.rs"]
@@ -17,8 +19,12 @@ mod halt;
 mod hold;
 #[path = "survive/hostile.rs"]
 mod hostile;
+#[path = "survive/incident.rs"]
+mod incident;
 #[path = "survive/kills.rs"]
 mod kills;
+#[path = "../benches/incident/lab.rs"]
+mod lab;
 #[path = "survive/landing.rs"]
 mod landing;
 #[path = "survive/log.rs"]
@@ -31,6 +37,8 @@ mod review;
 mod running;
 #[path = "survive/spend.rs"]
 mod spend;
+#[path = "survive/turns.rs"]
+mod turns;
 #[path = "survive/user.rs"]
 mod user;
 #[path = "survive/world.rs"]

@@ -109,7 +109,7 @@ async fn launch_anew(
     let prepared = prepare::workspace(context, attempt, plan).await?;
     context.tell(news(attempt, AttemptNews::WorkspaceReady(prepared.base.clone()))).await?;
     crate::fault::point("after_workspace");
-    let resumption = resumption::of(context, attempt, task, &prepared.base).await?;
+    let resumption = resumption::of(context, attempt, plan, task, &prepared.base).await?;
     let ask = launch::Ask {
         id: &attempt.id,
         epoch: attempt.epoch,

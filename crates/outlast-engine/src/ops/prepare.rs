@@ -34,8 +34,14 @@ pub(crate) async fn workspace(context: &Arc<Context>, attempt: &Attempt, plan: &
     };
     let path = context.home.workspace(&id.run, &id.task);
     let is_new = attempt.rung == Rung::Fresh || !is_there(&path);
+    let was_lost = known.checkpoint.is_some() && !is_there(&path);
     let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), known.checkpoint);
     context.in_git(move |git| git.workspace(&for_git, &on_base, &run_base, restore).map(drop)).await?;
+    if was_lost && matches!(attempt.rung, Rung::Session(_)) {
+        // The session knows of work that came after the checkpoint, and would not do it again.
+        let why = "its workspace was lost and is back as it was at its last turn: its session knows too much";
+        return Err(Fault::new(Class::CorruptSession, why));
+    }
     if is_new && !plan.run.setup.is_empty() {
         setup::bring(context, attempt, plan, &known.run_base, &base, &path).await?;
     }

@@ -32,7 +32,7 @@ fn on_a_small_disk() {
     let folder = tempfile::tempdir().unwrap();
     mount(Some("tmpfs"), folder.path(), Some("tmpfs"), MsFlags::empty(), Some("size=6m")).unwrap();
     let journal = Journal::open(folder.path().join("journal.db")).unwrap();
-    let mut store = JournalStore::new(journal, broadcast::channel(8).0);
+    let mut store = JournalStore::new(journal, folder.path().join("journal.db"), broadcast::channel(8).0);
     assert!(store.has_room());
     let ballast = folder.path().join("ballast");
     let mut file = File::create(&ballast).unwrap();

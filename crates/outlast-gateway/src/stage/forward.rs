@@ -144,6 +144,9 @@ fn relay(
     let (head, body) = answer.into_parts();
     let clean = headers::for_client(&head.headers, secret);
     exchange.answered(&head, &clean);
+    if head.status.is_success() {
+        shared.admission.answered(&exchange.grant().exchange_id);
+    }
     let meter = Meter::new(dialect, &head.headers);
     let relay = Relay::new(body, exchange, meter, shared.timeouts.idle, shared.tasks.clone());
     Tried::Answer(headers::response(&head, clean, Answer::Relay(relay)))

@@ -10,7 +10,7 @@ use outlast_core::Timestamp;
 
 use super::facts::Facts;
 use super::{attempt, facts, headers, key};
-use crate::admission::{Ask, TurnKind};
+use crate::admission::{Arrived, Ask, TurnKind};
 use crate::answer::OwnError;
 use crate::dialect::{self, Dialect, Endpoint};
 
@@ -104,6 +104,11 @@ pub(crate) async fn read(
 }
 
 impl Inbound {
+    /// What `Admission` is told of it once.
+    pub(crate) fn arrived(&self) -> Arrived {
+        Arrived { ask: self.ask(None), body: self.body.clone() }
+    }
+
     /// What is asked of `Admission`, for the first time or after a refusal.
     pub(crate) fn ask(&self, again_after: Option<String>) -> Ask {
         Ask {

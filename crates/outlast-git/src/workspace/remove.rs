@@ -231,8 +231,8 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The space a tree takes; what cannot be read counts as nothing.
-fn size_of(path: &Path) -> u64 {
+/// The space a tree takes on disk, in bytes; what cannot be read counts as nothing.
+pub fn size_of(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(meta) = path.symlink_metadata() else { return 0 };
     let own = meta.blocks() * 512;

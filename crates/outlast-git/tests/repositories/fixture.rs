@@ -143,6 +143,7 @@ impl World {
             parent: parent.map(|c| c.commit.clone()),
             message: format!("turn of {task}\n"),
             at: at(0),
+            only_if_changed: false,
             file_limit: FILE_LIMIT_DEFAULT,
         }
     }
@@ -163,8 +164,8 @@ impl World {
             result_tree: self.store.in_scope_tree(&self.base, &split).unwrap(),
             message: format!("Do {task}"),
             author: self.user.user_identity().unwrap(),
-            at: at(60),
             committer: self.user.committer_identity().unwrap(),
+            at: at(60),
         }
     }
 

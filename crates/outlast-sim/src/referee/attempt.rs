@@ -13,6 +13,7 @@ impl Referee {
         let (run, plan) = (&self.runs[spot.run], scenario.task(spot));
         let view = self.view(spot);
         Invariant::PausedRunsRest.holds(run.goes_on, || format!("{spot:?} starts"))?;
+        Invariant::BudgetKept.holds(!run.reached, || format!("{spot:?} starts while the budget is reached"))?;
         Invariant::OneAttemptAtATime.holds(!view.is_busy(), || format!("{spot:?} starts beside {view:?}"))?;
         Invariant::TriesKept
             .holds(!view.is_spent(plan.spec.retries), || format!("{spot:?} is tried again after {view:?}"))?;

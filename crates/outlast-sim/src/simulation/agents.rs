@@ -22,6 +22,18 @@ impl Simulation<'_> {
         let Some((_, step)) = tree.script.pop_front() else {
             return;
         };
+        match step {
+            AgentStep::Exchange { main } if self.has_budget(spot) => {
+                self.ask_for_room(spot, number, main);
+                return self.agent_later(spot, number);
+            }
+            AgentStep::Answer { main, grant } => {
+                self.answer_comes(spot, number, main, grant);
+                return self.agent_later(spot, number);
+            }
+            _ => {}
+        }
+        let Some(tree) = self.world.tree(spot, number) else { return };
         let news = take_step(tree, &step, spot, number, now);
         self.gateway_sees(&step, spot, number, now);
         if let Some(news) = news {
@@ -39,19 +51,28 @@ impl Simulation<'_> {
         let account = self.scenario.accounts[plan.accounts[0]].clone();
         match *step {
             AgentStep::Exchange { main } => {
-                let attempt = AttemptId { run: self.run_id(spot.run), task: plan.id.clone(), number };
-                // The ledger has it before anyone is told, and keeps it whatever becomes of who is told.
-                let row = self.ledger.write(spot, attempt, account, main);
-                for _ in 0..row.times_told() {
-                    self.tell_command(row.told());
-                }
+                self.exchange(spot, number, main);
             }
             AgentStep::Hold { class, lasts: Some(lasts), closes: true } => {
                 let until = now.plus(Duration::from_millis(lasts));
-                self.tell_command(Command::CloseAccount { account, class, until });
+                self.tell_command(Command::CloseAccount { account, class, until: Some(until) });
             }
             _ => {}
         }
+    }
+
+    /// A request was answered; what it cost, in billionths of a dollar.
+    pub(super) fn exchange(&mut self, spot: Spot, number: u32, main: bool) -> u64 {
+        let plan = self.scenario.task(spot);
+        let account = self.scenario.accounts[plan.accounts[0]].clone();
+        let attempt = AttemptId { run: self.run_id(spot.run), task: plan.id.clone(), number };
+        self.tell_command(Command::AccountAnswered(account.clone()));
+        // The ledger has it before anyone is told, and keeps it whatever becomes of who is told.
+        let row = self.ledger.write(spot, attempt, account, main);
+        for _ in 0..row.times_told() {
+            self.tell_command(row.told());
+        }
+        row.cost()
     }
 
     /// Sets the time of an agent's next step.
@@ -63,7 +84,7 @@ impl Simulation<'_> {
     }
 
     /// Tells every hand that watches this attempt.
-    fn tell_watchers(&mut self, spot: Spot, number: u32, news: &AttemptNews) {
+    pub(super) fn tell_watchers(&mut self, spot: Spot, number: u32, news: &AttemptNews) {
         let watchers: Vec<HandId> = self
             .hands
             .iter()
@@ -113,6 +134,6 @@ fn take_step(tree: &mut Tree, step: &AgentStep, spot: Spot, number: u32, now: Ti
             tree.fork();
             return None;
         }
-        AgentStep::Exchange { .. } => return None,
+        AgentStep::Exchange { .. } | AgentStep::Answer { .. } => return None,
     })
 }

@@ -28,6 +28,7 @@ impl Simulation<'_> {
         Invariant::LiveEqualsReplay.holds(*core == self.shadow, || "the state is not what is durable".into())?;
         if looks {
             self.ledger.judge(&self.scenario, core, false)?;
+            self.judge_budgets()?;
             let desired = core.desired();
             Invariant::InFlightIsDesired.holds(desired.keys().eq(self.in_hand.keys()), || {
                 format!("desired: {:?}, in flight: {:?}", desired.keys(), self.in_hand.keys())

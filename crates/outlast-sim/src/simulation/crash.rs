@@ -117,6 +117,7 @@ impl Simulation<'_> {
         self.crashes += 1;
         self.driver = None;
         self.inbox.clear();
+        self.budgets.forget();
         self.in_hand.clear();
         self.crash_now = None;
         self.turn_is_due = false;

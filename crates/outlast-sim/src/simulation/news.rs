@@ -44,11 +44,11 @@ impl Simulation<'_> {
         if self.rng.chance(faults.outcome_doubled) {
             let again = Message { hand: None, key: key.clone(), command: command.clone() };
             let late = self.rng.between(LATE);
-            self.agenda.at(at + late, Event::Deliver(again));
+            self.agenda.at(at + late, Event::Deliver(Box::new(again)));
         }
         let lost = last && in_flight && self.rng.chance(faults.outcome_lost);
         let message = Message { hand: Some((id, last)), key, command: command.filter(|_| !lost) };
-        self.agenda.at(at, Event::Deliver(message));
+        self.agenda.at(at, Event::Deliver(Box::new(message)));
     }
 
     /// News arrives, where anybody is there to take it.

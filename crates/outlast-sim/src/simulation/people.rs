@@ -19,6 +19,8 @@ pub(super) enum Act {
     Pause(usize),
     Stop(usize),
     Resume(usize),
+    /// A person lets a run spend so much in all.
+    Raise(usize, u64),
     Land(Spot),
     Discard(Spot),
     /// A person commits on the target.
@@ -109,6 +111,7 @@ impl Simulation<'_> {
             Act::Pause(run) => Command::PauseRun(self.run_id(run)),
             Act::Stop(run) => Command::StopRun(self.run_id(run)),
             Act::Resume(run) => Command::ResumeRun(self.run_id(run)),
+            Act::Raise(run, usd_nanos) => self.raise(run, usd_nanos),
             Act::Land(spot) => Command::Land { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() },
             Act::Discard(spot) => {
                 Command::Discard { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() }
@@ -163,6 +166,10 @@ impl Simulation<'_> {
         }
         if let Some(run) = self.resting_run() {
             self.act(Act::Resume(run));
+            return Ok(true);
+        }
+        if let Some(raise) = self.run_without_budget() {
+            self.act(raise);
             return Ok(true);
         }
         self.judge_targets()?;

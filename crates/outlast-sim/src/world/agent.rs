@@ -21,6 +21,13 @@ pub(crate) enum AgentStep {
         /// Whether it is a main turn.
         main: bool,
     },
+    /// A request that had leave to go out is answered.
+    Answer {
+        /// Whether it is a main turn.
+        main: bool,
+        /// The leave.
+        grant: String,
+    },
     /// A request of it is refused and waits for so many milliseconds, where that is known.
     Hold {
         /// What it waits for.

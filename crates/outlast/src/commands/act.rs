@@ -69,7 +69,7 @@ fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RunId, Vec<Stri
     Ok((id, chosen.into_iter().map(|task| task.to_string()).collect()))
 }
 
-fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure> {
+pub(crate) fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure> {
     if let Some(holder) = given.places.home.engine() {
         match block_on(ask(&holder, run, &act)) {
             Ok(acted) => {

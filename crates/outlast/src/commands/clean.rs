@@ -1,9 +1,10 @@
 //! `outlast clean`: lists what can go, and lets it go when asked. What is kept nowhere else stays.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use outlast_api::{Clean as View, CleanItem, Diagnostic, ExitCode, schema};
-use outlast_core::task::Phase;
+use outlast_core::task::{Phase, Task};
 use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::{Kept, Room};
 
@@ -32,13 +33,20 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
             removable.push(room);
         }
     }
-    let agreed = !removable.is_empty() && (clean.yes || asked(&items, given.json)?);
+    let homes = homes_left(&journalled.core, &kept, clean.run.as_deref());
+    for (run, task, folders) in &homes {
+        items.extend(folders.iter().map(|folder| home_item(run, task, folder)));
+    }
+    let agreed = !(removable.is_empty() && homes.is_empty()) && (clean.yes || asked(&items, given.json)?);
     if agreed {
         if let Some(holder) = given.places.home.engine() {
             return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
         }
         for room in &removable {
             kept.remove(room)?;
+        }
+        for (run, task, _) in &homes {
+            kept.remove_homes(run, task)?;
         }
     }
     let view = View { schema: schema("clean"), removed: agreed, items };
@@ -50,10 +58,33 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
     Ok(ExitCode::Ok)
 }
 
+/// What a clean that was killed has left of tasks that are over: their workspaces are gone, their homes are not.
+fn homes_left(core: &Core, kept: &Kept, only: Option<&str>) -> Vec<(RunId, TaskId, Vec<PathBuf>)> {
+    let runs = core.runs.values().filter(|run| only.is_none_or(|only| only == run.id.as_str()));
+    let over = runs.flat_map(|run| run.tasks.iter().filter(|task| is_over(task)).map(|task| (&run.id, &task.id)));
+    let left = over.map(|(run, task)| (run.clone(), task.clone(), kept.homes(run, task)));
+    left.filter(|(_, _, folders)| !folders.is_empty()).collect()
+}
+
+const fn is_over(task: &Task) -> bool {
+    matches!(task.phase, Phase::Landed { .. } | Phase::Discarded)
+}
+
+fn home_item(run: &RunId, task: &TaskId, folder: &Path) -> CleanItem {
+    CleanItem {
+        kind: "home".to_owned(),
+        run: run.to_string(),
+        task: task.to_string(),
+        path: folder.display().to_string(),
+        bytes: outlast_git::size_of(folder),
+        kept: None,
+    }
+}
+
 /// Why a task's folders stay; nothing where they can go.
 fn stays(core: &Core, run: &RunId, task: &TaskId, kept: &Kept, room: &Room) -> Result<Option<String>, Failure> {
     let found = core.run(run).and_then(|run| run.task(task));
-    let over = found.is_none_or(|task| matches!(task.phase, Phase::Landed { .. } | Phase::Discarded));
+    let over = found.is_none_or(is_over);
     if !over {
         let state = found.map(outlast_core::task::Task::state).unwrap_or_default();
         return Ok(Some(format!("the task is {state}: land or discard it first")));

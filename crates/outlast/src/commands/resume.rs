@@ -6,7 +6,7 @@ use outlast_core::run::Mode;
 use outlast_engine::perform as act;
 
 use crate::args::Resume;
-use crate::commands::{Given, say};
+use crate::commands::{Given, budget, say};
 use crate::failure::Failure;
 use crate::remote;
 use crate::selection::Journalled;
@@ -16,8 +16,18 @@ use crate::watch::{Stay, Watch};
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
     let id = which(&given, resume.run.as_deref())?;
     let wish = Act::Resume { run: id.to_string() };
+    let raise = match resume.budget {
+        Some(usd) => Some(budget::change(&given.places.user_config()?, &id, Some(usd), None)?),
+        None => None,
+    };
     if let Some(holder) = given.places.home.engine() {
-        match block_on(remote::act(&holder, &wish)) {
+        let asked = async {
+            if let Some(raise) = &raise {
+                remote::act(&holder, raise).await?;
+            }
+            remote::act(&holder, &wish).await
+        };
+        match block_on(asked) {
             Ok(_) => {
                 let until = match holder.ends_with.as_deref() {
                     Some(other) if other != id.as_str() => format!(", and is parked again when that ends with {other}"),
@@ -38,7 +48,9 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
     block_on(async move {
         let engine = session.open(repository, true).await?;
         let watch = Watch::new(&engine)?;
-        act(engine.handle(), wish).await?;
+        for wish in raise.into_iter().chain([wish]) {
+            act(engine.handle(), wish).await?;
+        }
         watch.stay_to_the_end(engine, &places, &id, stay).await
     })
 }

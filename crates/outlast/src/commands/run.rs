@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::{Severity, read_plan};
 use outlast_core::glob::Glob;
-use outlast_core::plan::{Concurrency, Plan};
+use outlast_core::plan::{Budget, Concurrency, Plan};
 use outlast_core::{AgentName, TaskId};
 use outlast_git::UserRepo;
 
@@ -14,6 +14,7 @@ use crate::args::Run;
 use crate::commands::{Given, print, say};
 use crate::failure::Failure;
 use crate::session::block_on;
+use crate::text::budget::usd_text;
 use crate::text::{self, findings, styled};
 use crate::watch::{Stay, Watch};
 
@@ -69,6 +70,13 @@ fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<Plan, Fail
     }
     if let Some(concurrency) = run.concurrency {
         plan.run.concurrency = user.ceiling.over_concurrency(Concurrency::Fixed(concurrency));
+    }
+    if let Some(usd_micros) = run.budget {
+        let wanted = Budget { usd_micros: Some(usd_micros), ..plan.run.budget };
+        plan.run.budget = user.ceiling.over_budget(wanted);
+        if let Some(most) = plan.run.budget.usd_micros.filter(|most| *most < usd_micros) {
+            say(&format!("the budget is {} USD: that is your ceiling", usd_text(most)));
+        }
     }
     if plan.tasks.is_empty() {
         let told = Diagnostic::error("plan/empty", ExitCode::Plan, "the plan has no task");

@@ -3,6 +3,7 @@
 use outlast_api::{ExitCode, RunLine, Runs, schema};
 use outlast_engine::run_line;
 
+use crate::commands::status::now;
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::selection::Journalled;
@@ -11,9 +12,10 @@ use crate::text::{DIM, styled};
 
 pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
     let mut lines: Vec<RunLine> = Vec::new();
+    let now = now();
     for journalled in Journalled::load_all(&given.places)? {
         let name = journalled.home.root().file_name().map(|name| name.to_string_lossy().into_owned());
-        lines.extend(journalled.core.runs.values().map(|run| run_line(run, name.clone())));
+        lines.extend(journalled.core.runs.values().map(|run| run_line(&journalled.core, run, name.clone(), now)));
     }
     lines.sort_by(|a, b| b.started_at.cmp(&a.started_at));
     if given.json {

@@ -2,7 +2,6 @@
 
 use outlast_api::{ExitCode, Status};
 use outlast_core::{RunId, Timestamp};
-use outlast_engine::load_plan;
 
 use crate::args::RunSelection;
 use crate::commands::{Given, print, print_json};
@@ -26,9 +25,8 @@ pub(crate) fn perform(given: &Given, selection: &RunSelection) -> Result<ExitCod
 /// The view of a run that a journal tells of.
 pub(crate) fn view(places: &Places, journalled: &Journalled, id: &RunId, now: Timestamp) -> Result<Status, Failure> {
     let run = journalled.core.run(id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
-    let plan = load_plan(&journalled.home, &run.spec.plan).ok();
     let engine = places.home.engine().map(|holder| holder.pid);
-    Ok(outlast_engine::status(&journalled.core, run, plan.as_ref(), &journalled.home, engine, now))
+    Ok(outlast_engine::status(&journalled.core, run, &journalled.home, engine, now))
 }
 
 /// The wall clock.

@@ -7,6 +7,7 @@ use outlast_api::status::GROUPS;
 use outlast_api::{Status, TaskView};
 use outlast_core::Timestamp;
 
+use crate::text::budget;
 use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled};
 
 /// How many tasks of a group are named before the rest is summed up: a screen holds about forty lines.
@@ -28,7 +29,11 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         Some(engine) => format!("engine: process {}", engine.pid),
         None => "no engine is running".to_owned(),
     };
-    let _ = writeln!(text, "{}", styled(DIM, format!("{engine} · {} · {}", spent(status), accounts(status, now))));
+    let _ = writeln!(
+        text,
+        "{}",
+        styled(DIM, format!("{engine} · {} · {}", budget::in_words(&status.budget), accounts(status, now)))
+    );
     for (group, states) in GROUPS {
         let tasks: Vec<&TaskView> = status.tasks.iter().filter(|task| states.contains(&task.state.as_str())).collect();
         if tasks.is_empty() {
@@ -41,6 +46,9 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         if tasks.len() > NAMED_MAX {
             let _ = writeln!(text, "  {}", styled(DIM, format!("and {} more", tasks.len() - NAMED_MAX)));
         }
+    }
+    if let Some(reached) = budget::reached(status) {
+        let _ = writeln!(text, "\n{}", styled(YELLOW, reached));
     }
     for command in advice(status) {
         let _ = writeln!(text, "\n{command}");
@@ -80,15 +88,6 @@ fn seconds_until(now: Timestamp) -> impl Fn(&str) -> Option<i64> {
     }
 }
 
-fn spent(status: &Status) -> String {
-    let tokens = status.budget.tokens_used;
-    match status.budget.usd_used {
-        Some(usd) if tokens > 0 => format!("{tokens} tokens, {usd:.4} USD"),
-        _ if tokens > 0 => format!("{tokens} tokens, price unknown"),
-        _ => "no tokens yet".to_owned(),
-    }
-}
-
 fn accounts(status: &Status, now: Timestamp) -> String {
     let closed = status.accounts.iter().filter_map(|account| {
         let window = account.windows.iter().find(|window| window.state == "closed")?;
@@ -111,7 +110,8 @@ fn advice(status: &Status) -> Vec<String> {
         say(format!("outlast diff --run {run} state:done"), "shows what waits for you");
         say(format!("outlast land --run {run} state:done"), &format!("lands it on {}", status.target));
     }
-    if status.engine.is_none() && matches!(status.state.as_str(), "running" | "parked" | "stopped") {
+    let goes_on = matches!(status.state.as_str(), "running" | "parked" | "stopped");
+    if status.engine.is_none() && goes_on && status.budget.reached.is_none() {
         say(format!("outlast resume {run}"), "goes on where it was");
     }
     if let Some(task) = status.tasks.iter().find(|task| task.state == "failed") {

@@ -1,0 +1,142 @@
+//! What is known of a task's work so far: read from each turn's request as it passes, kept beside the attempt for people
+//! and for whoever takes over, and completed from the ledger with what the last answer asked for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use outlast_agent::prompt::{Changed, How, finished_steps};
+use outlast_agent::{Adapter, adapter};
+use outlast_core::research::{Conversation, Progress, ResearchState};
+use outlast_core::{AttemptId, Oid, plan};
+use outlast_gateway::{Dialect, answer_items, conversation};
+use outlast_git::{Change, read_inside};
+use outlast_journal::{ExchangeRow, JournalReader, Outcome, Selection};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::home::{RepoHome, read_if_there, reopen, write_file};
+use crate::ops::launch::{PROGRESS, adapter_of};
+use crate::turns::Turn;
+
+/// What is kept for programs, and for whoever takes over.
+const PROGRESS_JSON: &str = "progress.json";
+/// The same for people.
+const PROGRESS_MD: &str = "progress.md";
+/// Longest note of steps that is read, in bytes: thousands of steps.
+const STEPS_LEN_MAX: u64 = 1 << 20;
+
+/// Keeps what a turn's request says, beside the attempt, durably.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) async fn keep(
+    context: &Arc<Context>,
+    turn: &Turn,
+    dialect: Dialect,
+    body: Bytes,
+    commit: &Oid,
+) -> Result<(), Error> {
+    let plan = context.plan(&turn.id.run).await?;
+    let Some(task) = plan.task(&turn.id.task).cloned() else { return Ok(()) };
+    let Ok((kind, _)) = adapter_of(&plan, &task) else { return Ok(()) };
+    let known = context.task_facts(&turn.id.run, &turn.id.task).await?;
+    let (home, turn, commit) = (context.home.clone(), turn.clone(), commit.clone());
+    context
+        .in_git(move |git| {
+            // A client of another kind may talk to the gateway too: then there is nothing to be learnt.
+            let Some(conversation) = conversation(dialect, &body) else { return Ok(()) };
+            let earlier = kept(&home, &turn.id)?.map(|progress| progress.research).unwrap_or_default();
+            let research = read(adapter(kind), &conversation, &home, &turn.id).after(&earlier);
+            let changes = known.base.map(|base| git.store().diff(&base, &commit)).transpose()?.unwrap_or_default();
+            let changed = changes.iter().map(Change::path_lossy).map(|path| path.to_string()).collect();
+            let done = steps_done(&home, &turn.id, &task)?;
+            let AttemptId { run, task: id, number } = turn.id.clone();
+            let mut progress = Progress::new(run, id, "running", &task.steps, &done, changed, research);
+            progress.agent = Some(task.agent.to_string());
+            progress.attempt = Some(number);
+            progress.turns = Some(turn.number);
+            progress.checkpoint = Some(commit);
+            progress.updated_at = Some(outlast_api::rfc3339(crate::state_loop::now()));
+            let folder = home.attempt(&turn.id);
+            write_file(&folder.join(PROGRESS_JSON), progress.to_json().as_bytes())?;
+            write_file(&folder.join(PROGRESS_MD), progress.to_markdown().as_bytes())
+        })
+        .await
+}
+
+/// Everything that is known of a task before its next attempt begins, the last answer included: what that asked for may
+/// have been done, in part or not at all.
+///
+/// # Errors
+/// Where the journal or a note cannot be read.
+pub(crate) fn of_task(home: &RepoHome, id: &AttemptId, adapter: &dyn Adapter) -> Result<ResearchState, Error> {
+    let earlier = kept(home, id)?.map(|progress| progress.research).unwrap_or_default();
+    let reader = JournalReader::open(home.journal())?;
+    let rows = reader.exchanges(&Selection::task(id.run.clone(), id.task.clone()))?;
+    let Some(last) = rows.iter().rfind(|row| row.turn > 0 && row.request_hash.is_some()) else { return Ok(earlier) };
+    let Some(conversation) = conversation_of(&reader, last)? else { return Ok(earlier) };
+    Ok(read(adapter, &conversation, home, id).after(&earlier))
+}
+
+/// The names of the steps that the agent has noted as done.
+///
+/// # Errors
+/// Where its home cannot be opened.
+pub(crate) fn steps_done(home: &RepoHome, id: &AttemptId, task: &plan::Task) -> Result<Vec<String>, Error> {
+    let agents = home.agent_home(&id.run, &id.task, task.agent.as_str());
+    reopen(&agents)?;
+    // The home is the agent's to write: a link, a pipe or a flood there is no note of its steps.
+    let noted = read_inside(&agents, PROGRESS.into(), STEPS_LEN_MAX).ok().flatten().unwrap_or_default();
+    Ok(finished_steps(task, &String::from_utf8_lossy(&noted)).into_iter().map(str::to_owned).collect())
+}
+
+/// A change as a hand-over note names it.
+pub(crate) fn named(change: &Change) -> Changed {
+    let how = match (&change.old, &change.new) {
+        (None, _) => How::Added,
+        (_, None) => How::Deleted,
+        _ => How::Changed,
+    };
+    Changed { path: change.path_lossy().to_string(), how }
+}
+
+/// What an agent knows, its files named as the repository names them.
+fn read(adapter: &dyn Adapter, conversation: &Conversation, home: &RepoHome, id: &AttemptId) -> ResearchState {
+    let mut state = adapter.research(conversation);
+    state.relative_to(&home.workspace(&id.run, &id.task).to_string_lossy());
+    state
+}
+
+/// What was kept at the last turn of this attempt, or of the newest one before it that had a turn.
+fn kept(home: &RepoHome, id: &AttemptId) -> Result<Option<Progress>, Error> {
+    for number in (1..=id.number).rev() {
+        let folder: PathBuf = home.attempt(&AttemptId { number, ..id.clone() });
+        if let Some(text) = read_text(&folder.join(PROGRESS_JSON))? {
+            return Ok(Progress::from_json(&text));
+        }
+    }
+    Ok(None)
+}
+
+fn read_text(path: &Path) -> Result<Option<String>, Error> {
+    Ok(read_if_there(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// A request with what was answered to it; nothing where it cannot be read.
+fn conversation_of(reader: &JournalReader, row: &ExchangeRow) -> Result<Option<Conversation>, Error> {
+    let Some(dialect) = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == row.dialect) else {
+        return Ok(None);
+    };
+    let Some(request) = row.request_hash.as_ref().map(|hash| reader.body(hash)).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let Some(mut conversation) = conversation(dialect, &request) else { return Ok(None) };
+    // What an answer that broke off asked for was never begun: the agent asks again instead.
+    if row.outcome == Outcome::Complete
+        && let Some(answer) = row.response_hash.as_ref().map(|hash| reader.body(hash)).transpose()?.flatten()
+    {
+        conversation.items.extend(answer_items(dialect, &answer));
+    }
+    Ok(Some(conversation))
+}

@@ -1,0 +1,88 @@
+//! Keeps what an agent has done at each of its turns, while the provider is at work on the answer.
+//!
+//! An agent's next request means that its tools have ended, so that its tree holds still until the answer is there: the
+//! answer is held back until the tree is durable. A tree that cannot be kept holds nobody up: the attempt goes on with
+//! the checkpoint before, and whoever watches is told.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::desired::{OperationKey, Step};
+use outlast_core::task::Stage;
+use outlast_core::{AttemptId, Core, Epoch};
+use outlast_gateway::{Arrived, Dialect, TurnKind};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::research;
+
+/// A turn of a living attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Turn {
+    pub(crate) id: AttemptId,
+    pub(crate) epoch: Epoch,
+    /// Counted from 1 over all attempts of the task.
+    pub(crate) number: u32,
+}
+
+/// Keeps the tree of whoever asks; ready once that is done, or is nobody's business here.
+pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static, ()> {
+    let kind = arrived.ask.turn_kind;
+    if !matches!(kind, TurnKind::Main | TurnKind::SubAgent) || arrived.ask.path_attempt.is_none() {
+        return Box::pin(std::future::ready(()));
+    }
+    let Arrived { ask, body } = arrived;
+    let dialect = ask.dialect;
+    let asker = context.engine.asker(ask);
+    // A task of its own: an agent that gives up its request has done its work all the same.
+    let kept = tokio::spawn(async move {
+        let Ok(Some(turn)) = asker.await else { return };
+        if let Err(error) = at(&context, &turn, kind, dialect, body).await {
+            let key = OperationKey {
+                run: turn.id.run.clone(),
+                task: turn.id.task.clone(),
+                step: Step::Attempt(turn.id.number),
+            };
+            context.note_trouble(&key, &error);
+        }
+    });
+    Box::pin(async move {
+        // A panic has been printed; the agent is not at fault.
+        drop(kept.await);
+    })
+}
+
+async fn at(context: &Arc<Context>, turn: &Turn, kind: TurnKind, dialect: Dialect, body: Bytes) -> Result<(), Error> {
+    let lock = context.tree_lock(&turn.id);
+    let _tree = match (kind, lock.clone().try_lock_owned()) {
+        (_, Ok(tree)) => tree,
+        // Agents that an agent has started do not wait for each other: the tree that is being kept holds the work of all.
+        (TurnKind::SubAgent, Err(_)) => return Ok(()),
+        (_, Err(_)) => lock.lock_owned().await,
+    };
+    // Whoever ends an attempt says so first and then waits for the tree: nothing is kept behind its back.
+    if !works(context, turn).await? {
+        return Ok(());
+    }
+    crate::fault::point("turn_before_checkpoint");
+    let commit = context.keep_tree(&turn.id, format!("turn {}", turn.number), true).await?;
+    crate::fault::point("turn_after_checkpoint");
+    if kind == TurnKind::Main {
+        research::keep(context, turn, dialect, body, &commit).await?;
+    }
+    let AttemptId { run, task, number } = turn.id.clone();
+    let news = AttemptNews::Checkpointed(commit);
+    context.tell(Command::Attempt { run, task, number, epoch: turn.epoch, news }).await
+}
+
+/// Whether the attempt is still at work.
+async fn works(context: &Context, turn: &Turn) -> Result<bool, Error> {
+    let Turn { id, epoch, .. } = turn.clone();
+    let works = move |core: &Core| {
+        let attempt = core.run(&id.run)?.task(&id.task)?.attempt()?;
+        Some(attempt.number == id.number && attempt.epoch == epoch && attempt.stage == Stage::Working)
+    };
+    Ok(context.engine.look(works).await?.unwrap_or(false))
+}
