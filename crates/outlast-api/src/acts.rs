@@ -21,6 +21,15 @@ pub enum Act {
         /// Which run.
         run: String,
     },
+    /// Change what a run may spend; parts that are absent stay as they are.
+    Budget {
+        /// Which run.
+        run: String,
+        /// Billionths of a US dollar.
+        usd_nanos: Option<u64>,
+        /// Tokens; those read from a cache count a tenth.
+        tokens: Option<u64>,
+    },
     /// Land verified results.
     Land {
         /// Which run.

@@ -116,7 +116,7 @@ pub struct WindowView {
 }
 
 /// Consumption against what the user allows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BudgetView {
     /// Price so far; absent where a part of it is unknown.
     pub usd_used: Option<f64>,
@@ -127,8 +127,35 @@ pub struct BudgetView {
     /// How many answers named no tokens: `tokens_used` is without theirs.
     #[serde(default)]
     pub unmetered: u32,
-    /// The most it may take.
+    /// The most it may take, of tokens as they count.
     pub tokens_limit: Option<u64>,
+    /// What of the money is left, where there is a limit. What has no known price counts as what was reserved for it.
+    #[serde(default)]
+    pub usd_left: Option<f64>,
+    /// Tokens as they count against the limit: those read from a cache a tenth, unknown ones as they were reserved.
+    #[serde(default)]
+    pub tokens_counted: u64,
+    /// What of the tokens is left, where there is a limit.
+    #[serde(default)]
+    pub tokens_left: Option<u64>,
+    /// How many answers have no known price.
+    #[serde(default)]
+    pub unpriced: u32,
+    /// Set while nothing more goes out.
+    #[serde(default)]
+    pub reached: Option<ReachedView>,
+}
+
+/// Why nothing more goes out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReachedView {
+    /// What there is too little of: `usd` or `tokens`; `price` where a budget in money cannot be kept, since the price
+    /// is not known and no tokens are allowed in its place.
+    pub lack: String,
+    /// What the next request may cost; absent where its price is not known.
+    pub next_usd: Option<f64>,
+    /// What it may take, of tokens as they count.
+    pub next_tokens: u64,
 }
 
 /// Every run on this machine: `outlast/runs/v1`.

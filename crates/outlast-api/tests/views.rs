@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use outlast_api::{
     AccountView, Act, Acted, ActedTask, BudgetView, Check, CheckView, Clean, CleanItem, Diagnostic, Diff, Doctor,
-    EdgeView, EngineView, ExitCode, FileChange, FindingView, LogLine, RunLine, Runs, Severity, Status, TaskView,
-    TokensView, WindowView, schema,
+    EdgeView, EngineView, ExitCode, FileChange, FindingView, LogLine, ReachedView, RunLine, Runs, Severity, Status,
+    TaskView, TokensView, WindowView, schema,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,7 +88,18 @@ fn status_knows_what_it_does_not_know() {
         counts: BTreeMap::from([(text("parked"), 1), (text("pending"), 1)]),
         tasks: vec![known, unknown],
         accounts: vec![AccountView { name: text("max"), windows }],
-        budget: BudgetView { usd_used: None, usd_limit: Some(40.0), tokens_used: 10, unmetered: 3, tokens_limit: None },
+        budget: BudgetView {
+            usd_used: None,
+            usd_limit: Some(40.0),
+            tokens_used: 10,
+            unmetered: 3,
+            tokens_limit: Some(4),
+            usd_left: Some(0.5),
+            tokens_counted: 4,
+            tokens_left: Some(0),
+            unpriced: 1,
+            reached: Some(ReachedView { lack: text("usd"), next_usd: Some(0.75), next_tokens: 3 }),
+        },
     }));
 }
 
@@ -152,6 +163,7 @@ fn acts_are_told_task_by_task() {
             round(Act::Pause { run: text("r") }),
             round(Act::Resume { run: text("r") }),
             round(Act::Stop { run: text("r") }),
+            round(Act::Budget { run: text("r"), usd_nanos: Some(60_000_000_000), tokens: None }),
             round(Act::Land { run: text("r"), tasks: vec![text("a")] }),
             round(Act::Discard { run: text("r"), tasks: vec![] }),
         ]
