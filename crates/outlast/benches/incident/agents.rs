@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::kills::MARKER;
 use super::work;
-use super::world::{KEY, World};
+use super::world::{KEY, World, binary};
 
 /// An agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -46,7 +46,7 @@ impl Cli {
             Self::Scripted => format!(
                 "[agent.scripted]\nkind = \"command\"\naccounts = [\"anthropic\"]\n\
                  command = [{:?}, \"__agent\", \"--resume\", \"{{resume}}\", \"{{goal_file}}\"]\n\n",
-                env!("CARGO_BIN_EXE_outlast")
+                binary()
             ),
             Self::Claude => real("claude-code", CLAUDE_MODEL),
             Self::Codex => real("codex", CODEX_MODEL),
@@ -136,7 +136,7 @@ impl Place<'_> {
     }
 
     fn scripted(&self, resume: Option<&str>) -> Command {
-        let mut command = self.world.env.command(env!("CARGO_BIN_EXE_outlast"));
+        let mut command = self.world.env.command(binary());
         command.arg("__agent").env("OUTLAST_GATEWAY_URL", self.world.provider.url()).env("OUTLAST_KEY", KEY);
         match resume {
             Some(session) => command.args(["--resume", session]),

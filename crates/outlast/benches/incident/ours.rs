@@ -11,7 +11,7 @@ use super::Batch;
 use super::bare::ends_within;
 use super::kills::{Kills, LOOK};
 use super::options::Options;
-use super::world::World;
+use super::world::{World, binary};
 
 /// Runs the batch to its end.
 pub(crate) fn run(world: &World, options: &Options, kills: &mut Kills) -> Batch {
@@ -44,7 +44,7 @@ pub(crate) fn alone(world: &World) -> u64 {
 
 fn start(world: &World, arguments: &[&str]) -> Child {
     let output = File::options().create(true).append(true).open(world.env.root().join("outlast.output")).unwrap();
-    let mut command = world.env.command(env!("CARGO_BIN_EXE_outlast"));
+    let mut command = world.env.command(binary());
     command.args(arguments).current_dir(&world.repo).stdin(Stdio::null());
     command.stdout(output.try_clone().unwrap()).stderr(output).spawn().unwrap()
 }
@@ -85,7 +85,7 @@ fn watch(outlast: &mut Child, world: &World, kills: &mut Kills, until: Instant) 
 }
 
 fn status(world: &World) -> Value {
-    let mut command = world.env.command(env!("CARGO_BIN_EXE_outlast"));
+    let mut command = world.env.command(binary());
     let output = command.args(["status", "--json"]).current_dir(&world.repo).output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}\n{}", said(world)))
 }

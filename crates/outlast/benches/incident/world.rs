@@ -16,6 +16,12 @@ pub(crate) const KEY: &str = "sk-incident";
 /// By how much turns differ: agents that were started together are soon at different turns.
 const SPREAD: f64 = 0.5;
 
+/// outlast itself: what cargo has just built, or another build in `$OUTLAST_BENCH_BINARY`.
+pub(crate) fn binary() -> PathBuf {
+    let given = std::env::var_os("OUTLAST_BENCH_BINARY");
+    given.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_outlast")), PathBuf::from)
+}
+
 /// One place.
 pub(crate) struct World {
     pub(crate) env: TestEnv,
