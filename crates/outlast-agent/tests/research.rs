@@ -166,6 +166,32 @@ fn the_call_of_an_answer_has_no_result_while_its_tool_runs() {
 }
 
 #[test]
+fn results_that_a_cli_has_cleared_are_filled_in_from_an_earlier_turn() {
+    for (kind, name, dialect) in [
+        (Kind::ClaudeCode, "claude", Dialect::Anthropic),
+        (Kind::OpenCode, "opencode", Dialect::Chat),
+        (Kind::Qwen, "qwen", Dialect::Chat),
+    ] {
+        let before = state(kind, name, dialect);
+        let mut conversation = recorded(name, dialect);
+        for item in &mut conversation.items {
+            if let Item::Result { text, is_error, .. } = item {
+                (*text, *is_error) = ("[Old tool result content cleared]".to_owned(), false);
+            }
+        }
+        let cleared = adapter(kind).research(&conversation);
+        assert!(
+            cleared.read.iter().all(|file| file.text.is_none())
+                && cleared.commands.iter().all(|run| run.exit.is_none())
+        );
+        let after = cleared.after(&before);
+        assert_eq!(after.read[0], before.read[0], "{name}");
+        assert_eq!(after.edits, before.edits, "{name}");
+        assert!(before.commands.iter().all(|run| after.commands.contains(run)), "{name}");
+    }
+}
+
+#[test]
 fn an_unknown_program_is_read_by_the_tools_it_uses() {
     let claude = state(Kind::Command, "claude", Dialect::Anthropic);
     assert_eq!(claude, state(Kind::ClaudeCode, "claude", Dialect::Anthropic));

@@ -81,6 +81,7 @@ fn known() -> ResearchState {
         edits: vec![EditMade {
             path: "src/pay.py".into(),
             kind: EditKind::Changed,
+            times: 1,
             hash: None,
             text: None,
             cut: false,

@@ -35,6 +35,9 @@ pub(crate) fn collect(conversation: &Conversation, vocabulary: &Vocabulary) -> R
     walk.finish()
 }
 
+/// What CLIs put in the place of old results to save room.
+const CLEARED: [&str; 1] = ["[Old tool result content cleared]"];
+
 /// How many of the first items can name the working directory: instructions, context and the goal.
 const LEADING_ITEMS: usize = 8;
 
@@ -96,9 +99,28 @@ impl<'a> Walk<'a> {
     fn result(&mut self, id: &str, text: &str, is_error: bool) {
         let Some(place) = self.open.iter().position(|open| open.id == id) else { return };
         let open = self.open.remove(place);
+        if CLEARED.contains(&text.trim()) {
+            return open.uses.iter().for_each(|what| self.settle_cleared(id, what));
+        }
         for what in &open.uses {
             let outcome = (self.vocabulary.outcome)(what, text, is_error);
             self.settle(id, what, outcome);
+        }
+    }
+
+    /// A call whose result is gone. That it was made is known and no more; it is taken for one that was not refused, as
+    /// CLIs clear long results, and an earlier turn's state knows better where there is one.
+    fn settle_cleared(&mut self, id: &str, what: &Use) {
+        match what {
+            Use::Shell { command, folder } => {
+                self.command(id, command, folder.as_deref(), Outcome::new(Ended::Unknown, ""));
+            }
+            Use::Read { path, .. } => {
+                let path = self.place(path, None);
+                self.files.read(&path, None);
+            }
+            Use::Look(_) | Use::Agent(_) | Use::Poll { .. } => {}
+            _ => self.settle(id, what, Outcome::new(Ended::Ok, "")),
         }
     }
 

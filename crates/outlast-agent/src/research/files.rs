@@ -52,7 +52,15 @@ impl Known {
 struct File {
     read_at: Option<u64>,
     edited_at: Option<(u64, EditKind)>,
+    edits: u32,
     known: Option<Known>,
+}
+
+impl File {
+    fn edit(&mut self, now: u64, kind: EditKind) {
+        self.edited_at = Some((now, kind));
+        self.edits += 1;
+    }
 }
 
 /// All files that were read or edited.
@@ -97,7 +105,7 @@ impl Files {
     /// A file was created or replaced.
     pub(super) fn written(&mut self, path: &str, text: &str) {
         let (file, now) = self.entry(path);
-        file.edited_at = Some((now, EditKind::Written));
+        file.edit(now, EditKind::Written);
         file.known = Some(Known { text: text.to_owned(), first: 1, whole: true, outdated: false });
     }
 
@@ -110,7 +118,7 @@ impl Files {
             return self.written(path, new);
         }
         let (file, now) = self.entry(path);
-        file.edited_at = Some((now, EditKind::Changed));
+        file.edit(now, EditKind::Changed);
         if let Some(known) = &mut file.known {
             changes.iter().for_each(|change| known.replace(&change.old, &change.new, change.all));
         }
@@ -119,7 +127,7 @@ impl Files {
     /// A file was changed by a patch, and moved where `to` says so.
     pub(super) fn patched(&mut self, path: &str, hunks: &[Hunk], to: Option<&str>) {
         let (file, now) = self.entry(path);
-        file.edited_at = Some((now, EditKind::Changed));
+        file.edit(now, EditKind::Changed);
         if let Some(known) = &mut file.known {
             hunks.iter().for_each(|hunk| known.replace(&hunk.old, &hunk.new, false));
         }
@@ -127,14 +135,14 @@ impl Files {
         let known = file.known.take();
         file.edited_at = Some((now, EditKind::Deleted));
         let (target, now) = self.entry(to);
-        target.edited_at = Some((now, EditKind::Written));
+        target.edit(now, EditKind::Written);
         target.known = known;
     }
 
     /// A file was deleted.
     pub(super) fn deleted(&mut self, path: &str) {
         let (file, now) = self.entry(path);
-        file.edited_at = Some((now, EditKind::Deleted));
+        file.edit(now, EditKind::Deleted);
         file.known = None;
     }
 
@@ -162,7 +170,7 @@ impl Files {
             }
             if let Some((at, kind)) = file.edited_at {
                 let text = text.filter(|_| file.read_at.is_none() && known.is_some_and(|known| known.whole));
-                edits.push((at, EditMade { path, kind, hash, text, cut: false, by: None }));
+                edits.push((at, EditMade { path, kind, times: file.edits, hash, text, cut: false, by: None }));
             }
         }
         read.sort_by_key(|(at, _)| *at);

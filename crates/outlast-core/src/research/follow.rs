@@ -10,6 +10,7 @@ impl ResearchState {
     /// here saw end was cut off.
     #[must_use]
     pub fn after(mut self, earlier: &Self) -> Self {
+        self.fill_in(earlier);
         self.add_before(earlier);
         let cut_off = earlier.unanswered.iter().filter(|call| call.is_command);
         let mut commands: Vec<CommandRun> = cut_off
@@ -25,8 +26,10 @@ impl ResearchState {
         let place = self.commands.iter().filter(|run| knows_command(&earlier.commands, run)).count();
         self.commands.splice(place..place, commands.drain(..));
 
-        let mut decisions: Vec<String> =
-            earlier.decisions.iter().filter(|text| !self.decisions.contains(text)).cloned().collect();
+        // Where both are of one conversation, this one begins at a text that the earlier one has, and goes on from it.
+        let begins = self.decisions.first().and_then(|first| earlier.decisions.iter().position(|text| text == first));
+        let before = &earlier.decisions[..begins.unwrap_or(earlier.decisions.len())];
+        let mut decisions: Vec<String> = before.iter().filter(|text| !self.decisions.contains(text)).cloned().collect();
         decisions.append(&mut self.decisions);
         self.decisions = decisions;
         if self.todo.is_empty() {
@@ -40,8 +43,44 @@ impl ResearchState {
             .collect();
         agents.append(&mut self.sub_agents);
         self.sub_agents = agents;
+
+        let here = std::mem::take(&mut self.left_out);
         self.bound();
+        self.left_out = here.joined(&earlier.left_out, &self.left_out);
         self
+    }
+
+    /// Puts back what the CLI has cleared from its conversation to save room: old results are the first to go.
+    fn fill_in(&mut self, earlier: &Self) {
+        for run in self.commands.iter_mut().filter(|run| run.ended == Ended::Unknown && run.tail.is_empty()) {
+            if let Some(known) = earlier.commands.iter().find(|known| !run.id.is_empty() && known.id == run.id) {
+                run.clone_from(known);
+            }
+        }
+        // Only of one conversation can it be told whether an edit is the one that the earlier state saw.
+        let same =
+            self.commands.iter().any(|run| !run.id.is_empty() && earlier.commands.iter().any(|e| e.id == run.id));
+        let times = |state: &Self, path: &str| state.edits.iter().find(|edit| edit.path == path).map(|edit| edit.times);
+        for at in 0..self.read.len() {
+            let file = &self.read[at];
+            let made = times(self, &file.path);
+            if file.text.is_some()
+                || file.by.is_some()
+                || made.is_some() && !(same && made == times(earlier, &file.path))
+            {
+                continue;
+            }
+            let known = earlier.read.iter().find(|known| known.path == file.path && known.text.is_some());
+            if let Some(known) = known.filter(|known| !known.outdated) {
+                self.read[at] = known.clone();
+            }
+        }
+        for edit in self.edits.iter_mut().filter(|edit| same && edit.hash.is_none()) {
+            if let Some(known) = earlier.edits.iter().find(|known| known.path == edit.path && known.times == edit.times)
+            {
+                edit.clone_from(known);
+            }
+        }
     }
 
     /// Takes up what a sub-agent knows, under its name; what was known of it before is replaced.

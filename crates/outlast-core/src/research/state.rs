@@ -150,6 +150,9 @@ pub struct EditMade {
     pub path: String,
     /// What was done to it, last.
     pub kind: EditKind,
+    /// How many edits of it the conversation holds.
+    #[serde(default)]
+    pub times: u32,
     /// The hash of its whole text after the edit, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
@@ -240,7 +243,7 @@ pub struct SubAgent {
     pub report: String,
 }
 
-/// How many entries the bounds left out, by list.
+/// At least how many entries the bounds left out, by list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
@@ -261,6 +264,21 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
+    /// What is left out of two states that were put together: `here` and `earlier` before, `now` by putting them together.
+    /// What one conversation left out already is not counted again.
+    pub(super) fn joined(&self, earlier: &Self, now: &Self) -> Self {
+        let of = |here: u32, earlier: u32, now: u32| if here > 0 { here.max(earlier) } else { earlier + now };
+        Self {
+            read: of(self.read, earlier.read, now.read),
+            commands: of(self.commands, earlier.commands, now.commands),
+            edits: of(self.edits, earlier.edits, now.edits),
+            lookups: of(self.lookups, earlier.lookups, now.lookups),
+            decisions: of(self.decisions, earlier.decisions, now.decisions),
+            todo: of(self.todo, earlier.todo, now.todo),
+            sub_agents: of(self.sub_agents, earlier.sub_agents, now.sub_agents),
+        }
+    }
+
     /// Whether everything is there.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()

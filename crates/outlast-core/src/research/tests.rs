@@ -21,7 +21,7 @@ fn ran(id: &str, command: &str, exit: Option<i32>) -> CommandRun {
 }
 
 fn edit(path: &str) -> EditMade {
-    EditMade { path: path.into(), kind: EditKind::Changed, hash: None, text: None, cut: false, by: None }
+    EditMade { path: path.into(), kind: EditKind::Changed, times: 1, hash: None, text: None, cut: false, by: None }
 }
 
 fn full() -> ResearchState {
@@ -129,6 +129,52 @@ fn what_was_known_before_a_conversation_began_anew_stays_known() {
     assert_eq!(both.todo, full().todo);
     assert!(both.unanswered.is_empty());
     assert_eq!(both.clone().after(&full()), both, "once is enough");
+}
+
+#[test]
+fn turn_after_turn_the_first_words_stay_the_first_and_nothing_is_counted_twice() {
+    let turn = |count: usize| {
+        let mut state = ResearchState {
+            decisions: (0..count).map(|n| format!("text {n}")).collect(),
+            commands: (0..2 * count).map(|n| ran(&n.to_string(), "ls", Some(0))).collect(),
+            ..ResearchState::default()
+        };
+        state.bound();
+        state
+    };
+    let mut kept = ResearchState::default();
+    for count in 1..100 {
+        kept = turn(count).after(&kept);
+        assert_eq!(kept, turn(count), "{count} texts");
+    }
+    let anew = ResearchState { decisions: vec!["a fresh start".into()], ..ResearchState::default() };
+    let both = anew.after(&kept);
+    assert_eq!(both.decisions.first().map(String::as_str), Some("text 0"));
+    assert_eq!(both.decisions.last().map(String::as_str), Some("a fresh start"));
+    assert_eq!(both.left_out.decisions, kept.left_out.decisions + 1);
+}
+
+#[test]
+fn what_a_cli_clears_from_its_conversation_stays_known() {
+    let cleared = |times: u32| ResearchState {
+        read: vec![
+            FileRead { text: None, hash: None, outdated: true, ..read("src/pay.py", "") },
+            FileRead { text: None, hash: None, ..read("docs/http.md", "") },
+        ],
+        commands: vec![CommandRun { tail: String::new(), ..ran("c1", "pytest -q", None) }],
+        edits: vec![EditMade { times, ..edit("src/pay.py") }],
+        ..ResearchState::default()
+    };
+    let both = cleared(1).after(&full());
+    assert_eq!(both.read, full().read);
+    assert_eq!(both.commands[0], full().commands[1], "which the conversation does not hold at all");
+    assert_eq!(both.commands[1], full().commands[0]);
+    let edited_again = cleared(2).after(&full());
+    assert!(edited_again.read[0].outdated && edited_again.read[0].text.is_none());
+    assert_eq!(edited_again.read[1], full().read[1]);
+    let mut elsewhere = cleared(1);
+    elsewhere.commands[0].id = "another conversation's".into();
+    assert!(elsewhere.after(&full()).read[0].outdated, "an edit that the earlier state did not see");
 }
 
 #[test]
