@@ -290,3 +290,25 @@ fn a_repository_that_is_moved_away_and_put_back_costs_nothing() {
     world.all_are("landed");
     world.nothing_is_left();
 }
+
+#[test]
+fn e26_what_a_killed_clean_or_a_discard_leaves_goes_with_the_next_clean() {
+    let world = World::new();
+    world.plan(&Plan::new("").part("landed").part("given-up").part("waits"));
+    world.run(&["run", "--yes"]).ends(0);
+    let run = text(&world.status()["run"]);
+    let home = |task: &str| world.homes()[0].join("homes").join(&run).join(task);
+    world.run(&["land", "landed"]).ends(0);
+    world.run(&["discard", "given-up"]).ends(0);
+    // Killed between a workspace and its home.
+    let aside = world.env.root().join("aside");
+    std::fs::rename(home("landed"), &aside).unwrap();
+    world.run(&["clean", "--yes"]).ends(0);
+    std::fs::rename(&aside, home("landed")).unwrap();
+    let listed = world.run(&["clean", "--json"]).ends(0).json();
+    assert_eq!(listed["items"][1]["kind"], "home", "{listed:#}");
+    assert!(home("landed").is_dir(), "a list removes nothing");
+    world.run(&["clean", "--yes"]).ends(0);
+    let there = ["landed", "given-up", "waits"].map(|task| home(task).is_dir());
+    assert_eq!(there, [false, false, true]);
+}
