@@ -4,7 +4,7 @@
 pub(crate) const TOP: &[&str] = &["run", "agent", "defaults", "task"];
 
 /// Keys of `[run]`.
-pub(crate) const RUN: &[&str] = &["target", "concurrency", "land", "hot_files", "budget", "setup"];
+pub(crate) const RUN: &[&str] = &["target", "concurrency", "land", "hot_files", "budget", "setup", "hold"];
 
 /// Keys of `[agent.NAME]`.
 pub(crate) const AGENT: &[&str] = &["kind", "model", "accounts", "inherit", "command", "env"];

@@ -6,6 +6,7 @@ mod shared;
 mod task;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use outlast_core::AgentName;
 use outlast_core::plan::{Concurrency, Land};
@@ -39,6 +40,7 @@ pub(crate) struct RunLayer {
     pub(crate) hot_files: Option<Texts>,
     pub(crate) budget: BudgetLayer,
     pub(crate) setup: Option<Texts>,
+    pub(crate) hold: Option<Located<Duration>>,
 }
 
 /// Reads a project or batch file in TOML.
@@ -124,6 +126,7 @@ impl RunLayer {
         over(&mut self.hot_files, above.hot_files);
         self.budget.overlay(above.budget);
         over(&mut self.setup, above.setup);
+        over(&mut self.hold, above.hold);
     }
 }
 

@@ -116,6 +116,7 @@ fn build(name: &str, layer: &Layer, user: Option<&UserConfig>) -> Plan {
         hot_files: bare(layer.run.hot_files.as_ref()),
         budget: ceiling.over_budget(layer.run.budget.budget),
         setup: bare(layer.run.setup.as_ref()),
+        hold_ms: value(layer.run.hold.as_ref()).map(|hold| u64::try_from(hold.as_millis()).unwrap_or(u64::MAX)),
     };
     let tasks = layer.tasks.iter().filter_map(|task| Some(build_task(layer, task, agent_of(layer, task)?))).collect();
     let agents = layer.agents.iter().map(|(name, agent)| (name.clone(), build_agent(agent))).collect();

@@ -177,6 +177,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         run.set_phase(index, Phase::Live(attempt));
         let task = &mut run.tasks[index as usize];
         task.attempts = *number;
+        task.parked_for = None;
         task.resumed_by = Some(rung.clone());
         return;
     }
@@ -229,6 +230,11 @@ fn attempt_ended(run: &mut Run, index: Index, number: u32, at: Timestamp) {
         // A run may have been resumed, or its budget raised, while its attempts were still being parked.
         EndReason::Parked if run.mode == Mode::Running && run.purse.reached.is_none() => {
             run.set_phase(index, Phase::Ready);
+        }
+        EndReason::Limit { .. } if task.stale => give_up(run, index, Phase::Stale),
+        EndReason::Limit { class } => {
+            run.tasks[index as usize].parked_for = Some(class);
+            run.set_phase(index, if run.mode == Mode::Running { Phase::Ready } else { Phase::Parked });
         }
         EndReason::Parked => run.set_phase(index, Phase::Parked),
         EndReason::Discarded => run.set_phase(index, Phase::Discarding),

@@ -135,11 +135,23 @@ fn endings(run: &Run, now: Timestamp, records: &mut Vec<Record>) {
             (Stage::Working, Mode::Paused | Mode::Stopped) => EndReason::Parked,
             // Whoever has an answer or a tool under way goes on until its next request.
             (Stage::Working, _) if run.purse.reached.is_some() && waits_for_budget(attempt) => EndReason::Parked,
+            (Stage::Working, _) => match held_too_long(run, task, attempt, now) {
+                Some(class) => EndReason::Limit { class },
+                None => continue,
+            },
             _ => continue,
         };
         let fact = Fact::AttemptEnding { number: attempt.number, reason };
         records.push(Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact });
     }
+}
+
+/// What a request waits for longer than it is held, or will: its agent costs memory and a slot for nothing meanwhile.
+fn held_too_long(run: &Run, task: &Task, attempt: &Attempt, now: Timestamp) -> Option<Class> {
+    // A task that starts whatever is closed would be back at once.
+    let held = attempt.held.as_ref().filter(|held| task.spec.needs_quota && held.class != Class::OwnBudget)?;
+    let end = held.until.map_or(now, |until| until.max(now));
+    (end.since(held.since) > run.spec.hold_max()).then_some(held.class)
 }
 
 fn waits_for_budget(attempt: &Attempt) -> bool {

@@ -72,6 +72,9 @@ pub struct RunSettings {
     pub budget: Budget,
     /// Shell commands that make a fresh tree ready, run once per base tree.
     pub setup: Vec<String>,
+    /// How long a request is held for a provider before its attempt is parked, in milliseconds; absent for the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ms: Option<u64>,
 }
 
 impl RunSettings {
@@ -86,6 +89,7 @@ impl RunSettings {
             hot_files: Vec::new(),
             budget: Budget::default(),
             setup: Vec::new(),
+            hold_ms: None,
         }
     }
 

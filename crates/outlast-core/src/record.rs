@@ -5,6 +5,7 @@
 //! never in a record.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -265,6 +266,19 @@ pub struct RunSpec {
     /// What it may spend.
     #[serde(default, skip_serializing_if = "Allowed::is_unlimited")]
     pub budget: Allowed,
+    /// How long a request may be held before its attempt is parked, in milliseconds; absent for the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_max_ms: Option<u64>,
+}
+
+/// How long a request is held unless the plan says otherwise: every CLI was seen to bear it.
+pub const HOLD_MAX_DEFAULT: Duration = Duration::from_secs(30 * 60);
+
+impl RunSpec {
+    /// How long a request may be held before its attempt is parked.
+    pub fn hold_max(&self) -> Duration {
+        self.hold_max_ms.map_or(HOLD_MAX_DEFAULT, Duration::from_millis)
+    }
 }
 
 /// What the core needs to know of a task.
@@ -337,6 +351,11 @@ pub enum EndReason {
     },
     /// A person paused or stopped the run.
     Parked,
+    /// What its request waits for takes longer than a request is held: it goes on when an account opens.
+    Limit {
+        /// What it waits for.
+        class: Class,
+    },
     /// A person discarded the task.
     Discarded,
 }

@@ -44,6 +44,9 @@ pub struct Task {
     pub resumed_by: Option<Rung>,
     /// Why the last attempt or check failed, for people.
     pub last_failure: Option<Failure>,
+    /// The limit that its last attempt was parked for, until the next one begins.
+    #[serde(default)]
+    pub parked_for: Option<Class>,
     /// Main turns so far.
     pub turns: u32,
     /// What it consumed so far.
@@ -201,6 +204,7 @@ impl Task {
             checkpoint: None,
             resumed_by: None,
             last_failure: None,
+            parked_for: None,
             turns: 0,
             usage: Usage::default(),
             stale: false,
@@ -248,6 +252,7 @@ impl Task {
     pub fn state(&self) -> &'static str {
         match &self.phase {
             Phase::Pending => "pending",
+            Phase::Ready if self.parked_for.is_some() => "parked",
             Phase::Ready | Phase::Waiting { .. } => "ready",
             Phase::Parked => "parked",
             Phase::Live(attempt) if attempt.held.is_some() && attempt.stage == Stage::Working => "held",

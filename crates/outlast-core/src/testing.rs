@@ -103,6 +103,9 @@ fn task_fact(id: &str, words: &[&str]) -> Fact {
             ("released", _) => Fact::Released { number },
             ("exit", ["finished"]) => Fact::AttemptExited { number, outcome: Outcome::Finished },
             ("exit", [class]) => Fact::AttemptExited { number, outcome: failed(class) },
+            ("ending", ["limit", class]) => {
+                Fact::AttemptEnding { number, reason: EndReason::Limit { class: named(class) } }
+            }
             ("ending", ["parked"]) => Fact::AttemptEnding { number, reason: EndReason::Parked },
             ("ending", ["finished"]) => Fact::AttemptEnding { number, reason: EndReason::Finished },
             ("ending", [class]) => Fact::AttemptEnding { number, reason: EndReason::from(&failed(class)) },
@@ -161,6 +164,7 @@ fn run_spec(settings: &[&str]) -> RunSpec {
         auto_land: settings.contains(&"auto"),
         seed: 1,
         budget: Allowed { usd_nanos: value(settings, "usd").map(|n| n.parse().unwrap()), tokens: None },
+        hold_max_ms: value(settings, "hold").map(|n| n.parse().unwrap()),
     }
 }
 
@@ -218,6 +222,7 @@ fn show_fact(fact: &Fact) -> String {
             EndReason::Finished => format!("ending {number} finished"),
             EndReason::Failed { class, .. } => format!("ending {number} {class}"),
             EndReason::Parked => format!("ending {number} parked"),
+            EndReason::Limit { class } => format!("ending {number} limit {class}"),
             EndReason::Discarded => format!("ending {number} discarded"),
         },
         Fact::AttemptEnded { number } => format!("ended {number}"),

@@ -1,6 +1,7 @@
 //! When the passing of time alone makes a difference next, and why.
 
 use std::ops::Bound;
+use std::time::Duration;
 
 use crate::core::Core;
 use crate::ids::{AccountId, TaskId};
@@ -16,6 +17,8 @@ pub enum Reason {
     AccountOpens(AccountId),
     /// A task is tried again.
     TaskRetries(TaskId),
+    /// A request of the task is held no longer.
+    HoldEnds(TaskId),
 }
 
 impl Core {
@@ -35,7 +38,15 @@ impl Core {
                     Some((until, Reason::TaskRetries(run.tasks[index as usize].id.clone())))
                 },
             );
-        accounts.chain(retries).min_by_key(|(at, _)| *at)
+        let holds = self.runs.values().filter(|run| run.mode == Mode::Running).flat_map(|run| {
+            run.active().filter_map(|task| {
+                let held = task.attempt()?.held.as_ref()?;
+                // A millisecond more: it may take as long as it may take.
+                let end = held.since.plus(run.spec.hold_max()).plus(Duration::from_millis(1));
+                (end > now).then(|| (end, Reason::HoldEnds(task.id.clone())))
+            })
+        });
+        accounts.chain(retries).chain(holds).min_by_key(|(at, _)| *at)
     }
 }
 

@@ -47,6 +47,7 @@ fn facts_of_v2() -> Vec<Fact> {
             auto_land: true,
             seed: 7,
             budget: Allowed { usd_nanos: Some(40_000_000_000), tokens: None },
+            hold_max_ms: None,
         }),
         Fact::BudgetReached(Reached { lack: Lack::Price, wants: Estimate { usd_nanos: None, tokens: 9000 } }),
         Fact::BudgetChanged(Allowed { usd_nanos: Some(60_000_000_000), tokens: Some(20_000_000) }),
@@ -82,6 +83,7 @@ fn facts_of_v1() -> Vec<Fact> {
         auto_land: true,
         seed: 7,
         budget: Allowed::default(),
+        hold_max_ms: None,
     };
     vec![
         Fact::RunStarted(run),

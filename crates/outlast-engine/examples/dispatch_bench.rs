@@ -123,6 +123,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         auto_land: false,
         seed: 1,
         budget: Allowed::default(),
+        hold_max_ms: None,
     };
     let task = TaskSpec {
         needs: Vec::new(),

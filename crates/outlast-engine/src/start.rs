@@ -57,6 +57,7 @@ pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
         auto_land: plan.run.land == Land::Auto,
         seed: outlast_core::hash::fnv1a(run.as_str().as_bytes()),
         budget: allowed(plan.run.budget),
+        hold_max_ms: plan.run.hold_ms,
     };
     engine.handle().tell(Command::StartRun { run: run.clone(), spec, tasks }).await?;
     Ok(Start { run, base, target })

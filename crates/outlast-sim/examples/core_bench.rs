@@ -173,7 +173,8 @@ fn start_run(
     });
     let tasks = live.into_iter().chain(others).collect();
     let (plan, base, target) = (String::new(), Oid::new("base"), format!("outlast/{run}"));
-    let spec = RunSpec { plan, base, target, concurrency, auto_land, seed: 1, budget: Allowed::default() };
+    let spec =
+        RunSpec { plan, base, target, concurrency, auto_land, seed: 1, budget: Allowed::default(), hold_max_ms: None };
     step(driver, Command::StartRun { run: RunId::new(run), spec, tasks });
 }
 

@@ -116,6 +116,7 @@ impl RunPlan {
             auto_land: rng.chance(600),
             seed: rng.next(),
             budget: Allowed::default(),
+            hold_max_ms: None,
         };
         // Of what is drawn already, so that the other runs of a seed stay what they were.
         if spec.seed.is_multiple_of(3) {

@@ -69,6 +69,9 @@ fn said(fact: &Fact) -> Option<String> {
             styled(RED, format!("{class}: {}", shown(why)))
         }
         Fact::AttemptEnding { reason: EndReason::Parked, .. } => styled(YELLOW, "is being parked"),
+        Fact::AttemptEnding { reason: EndReason::Limit { class }, .. } => {
+            styled(YELLOW, format!("is being parked until an account opens ({class})"))
+        }
         Fact::AttemptExited { outcome: Outcome::Finished, .. } => "the agent has ended; its work is checked".to_owned(),
         Fact::Verified { verdict: Verdict::Passed { .. }, .. } => styled(GREEN, "is verified"),
         Fact::Landed { commit } => styled(GREEN, format!("has landed as {}", short(commit.as_str()))),

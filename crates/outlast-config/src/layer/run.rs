@@ -25,6 +25,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: &Table) -> RunLayer {
         hot_files: paths::read_list(reader, table, "hot_files", Meant::Glob),
         budget: shared::read_budget(reader, table),
         setup: shared::read_commands(reader, table, "setup"),
+        hold: reader.duration(table, "hold"),
     }
 }
 

@@ -148,6 +148,7 @@ fn run_fact() -> impl Strategy<Value = Fact> {
             auto_land,
             seed: 1,
             budget: Allowed::default(),
+            hold_max_ms: None,
         })
     });
     prop_oneof![
@@ -186,6 +187,7 @@ fn begun() -> Vec<Record> {
         auto_land: true,
         seed: 1,
         budget: Allowed::default(),
+        hold_max_ms: None,
     });
     vec![Record { at: Timestamp::EPOCH, stream: Stream::Run(run()), fact: start }]
 }

@@ -168,3 +168,26 @@ fn what_rests_on_discarded_work_is_given_up_at_once() {
     assert_eq!(states("b start 1\n a discard\n b ending 1 network\n b ended 1"), "running stale blocked");
     assert_eq!(states("b start 1\n a discard\n pause\n b ending 1 parked\n b ended 1"), "running stale blocked");
 }
+
+#[test]
+fn a_request_that_waits_longer_than_it_is_held_parks_its_attempt_and_the_slot_is_free() {
+    let held = |until: &str| {
+        format!(
+            "run concurrency=1 hold=1000\n task a quota=max\n task b\n a start 1\n a session 1 s\n \
+             account max closed window_quota 9000\n @100 a held 1 window_quota {until}"
+        )
+    };
+    // A reset that is known to be too far away is not waited for.
+    check(&held("9000"), 100, "a ending 1 limit window_quota");
+    check(&held("1100"), 100, "");
+    // One that is not known is waited for as long as any.
+    check(&held(""), 1100, "");
+    check(&held(""), 1101, "a ending 1 limit window_quota");
+    let parked = format!("{}\n a ending 1 limit window_quota\n a ended 1", held("9000"));
+    check(&parked, 100, "b start 1 fresh");
+    assert_eq!(core(&parked).runs[&"r".into()].tasks[0].state(), "parked");
+    // At the reset it tries the account out, in the session that it had.
+    check(&format!("{parked}\n b start 1\n b exit 1 finished\n b ending 1 finished"), 8999, "");
+    let due = format!("{parked}\n @9000 account max opened");
+    check(&due, 9000, "a start 2 session s");
+}

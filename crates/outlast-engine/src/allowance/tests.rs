@@ -66,6 +66,7 @@ fn core(budget: Allowed) -> Core {
         concurrency: 1,
         auto_land: true,
         seed: 1,
+        hold_max_ms: None,
         budget,
     };
     let mut core = Core::default();

@@ -86,6 +86,7 @@ fn why(reason: &EndReason) -> String {
         EndReason::Finished => "its agent has ended".to_owned(),
         EndReason::Failed { why, .. } => why.clone(),
         EndReason::Parked => "the run was paused".to_owned(),
+        EndReason::Limit { class } => format!("what it waits for takes too long ({class})"),
         EndReason::Discarded => "the task was discarded".to_owned(),
     }
 }

@@ -53,3 +53,40 @@ fn a_key_that_the_provider_does_not_take_is_told_as_such_and_not_tried_again() {
     assert_eq!(task["attempts"], 1, "{task:#}");
     world.nothing_is_left();
 }
+
+#[test]
+fn a_window_that_stays_closed_for_longer_than_requests_are_held_parks_agents_and_goes_on_by_itself() {
+    let window = Window {
+        name: "5h".to_owned(),
+        kind: WindowKind::Quota,
+        requests: Some(4),
+        tokens: None,
+        concurrent: None,
+        per_seconds: 8.0,
+        says: Says::Reset,
+    };
+    let world = World::with_script(Script::default().with_window(window));
+    let mut plan = Plan::new("land = \"auto\"\nconcurrency = 3\nhold = \"1s\"").agent_arguments(&[
+        "--retries",
+        "0",
+        "--resume",
+        "{resume}",
+    ]);
+    for id in ["one", "two", "three", "four"] {
+        plan = plan.part(id);
+    }
+    world.plan(&plan);
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["is being parked until an account opens"]);
+    run.until(&["parked"]);
+    run.end().ends(0).says("is tried again");
+
+    world.all_are("landed");
+    let tasks = world.status();
+    let tasks: Vec<_> = tasks["tasks"].as_array().unwrap().iter().map(|task| task["attempts"].as_u64()).collect();
+    assert!(tasks.iter().any(|attempts| *attempts == Some(2)), "somebody was parked and went on: {tasks:?}");
+    let bill = world.provider.bill();
+    // Three in flight when it closes; after each reset one tries first.
+    assert!(bill.requests_into_closed_window <= 2, "{bill:#?}");
+    world.nothing_is_left();
+}
