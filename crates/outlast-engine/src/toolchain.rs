@@ -124,7 +124,7 @@ mod tests {
         shut.push("/var/tmp".into());
         let path =
             "/home/bob/bin:/home/bin:/var/tmp/bin:/home/bob/.docker/bin:/home/bob/.volta/bin:/root/go/bin:/usr/sbin";
-        let found = Toolchain::new(path, Some(Path::new("/root")), &shut, |_| None);
+        let found = Toolchain::new(path, Some(Path::new("/home/ann")), &shut, |_| None);
         let execute: Vec<_> = found.execute.iter().map(|path| path.to_str().unwrap()).collect();
         let expected = [
             "/home/bob/bin",
