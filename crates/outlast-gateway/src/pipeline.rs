@@ -57,6 +57,8 @@ async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Respons
     let kept = shared.admission.arrived(inbound.arrived());
     let answer = ask(shared, &inbound, dialect).await?;
     tokio::select! {
+        // An answer that is paid for and may pass does, also while the gateway stops.
+        biased;
         () = kept => Ok(answer),
         () = shared.stopping.cancelled() => Err(NoAnswer::Stopping),
     }
