@@ -71,10 +71,14 @@ pub(crate) async fn keep(
 /// # Errors
 /// Where the journal or a note cannot be read.
 pub(crate) fn of_task(home: &RepoHome, id: &AttemptId, adapter: &dyn Adapter) -> Result<ResearchState, Error> {
-    let earlier = kept(home, id)?.map(|progress| progress.research).unwrap_or_default();
+    let kept = kept(home, id)?;
+    let turns = kept.as_ref().and_then(|progress| progress.turns).unwrap_or_default();
+    let earlier = kept.map(|progress| progress.research).unwrap_or_default();
     let reader = JournalReader::open(home.journal())?;
     let rows = reader.exchanges(&Selection::task(id.run.clone(), id.task.clone()))?;
-    let Some(last) = rows.iter().rfind(|row| row.turn > 0 && row.request_hash.is_some()) else { return Ok(earlier) };
+    // A turn whose answer never came is not in the ledger, and what was kept of it is newer than what is.
+    let last = rows.iter().rfind(|row| row.turn > 0 && row.request_hash.is_some()).filter(|row| row.turn >= turns);
+    let Some(last) = last else { return Ok(earlier) };
     let Some(conversation) = conversation_of(&reader, last)? else { return Ok(earlier) };
     Ok(read(adapter, &conversation, home, id).after(&earlier))
 }

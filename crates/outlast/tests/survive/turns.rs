@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use outlast_testkit::fixture::Repo;
+use outlast_testkit::provider::{Fault, Rule, Script, When};
 
 use crate::running::Running;
 use crate::world::{Plan, World, text};
@@ -95,4 +96,42 @@ fn each_turn_leaves_a_commit_and_a_turn_that_changed_nothing_leaves_none() {
     let log = store(&world).text(&["log", "--first-parent", "--reverse", "--format=%s", &checkpoint]).unwrap();
     let turns: Vec<&str> = log.lines().filter_map(|line| line.split_once(": turn ")).map(|(_, turn)| turn).collect();
     assert_eq!(turns, ["2", "5"], "{log}");
+}
+
+#[test]
+fn whoever_takes_over_is_told_what_was_read_and_done() {
+    let silent =
+        Rule { when: When { step: Some(3), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
+    let world = World::with_script(Script { keep_bodies: true, ..Script::default() }.with_fault(silent));
+    let script = "read README.md\nwrite parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\n\"";
+    world.plan(&Plan::new("land = \"auto\"").task("work", script, "writes = [\"parts/**\"]"));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("the third turn", |log| log.iter().any(|entry| entry.step == Some(3)));
+    let known = world.homes()[0].join("attempts");
+    kill_agents(&world);
+    run.end().ends(0).says("vanished");
+    world.all_are("landed");
+
+    let requests = world.provider.model_requests();
+    let note = requests
+        .iter()
+        .filter_map(|entry| world.provider.body(entry.number))
+        .map(|body| String::from_utf8_lossy(&body).into_owned())
+        .find(|body| body.contains("Another agent worked on this task before you"))
+        .expect("somebody took over");
+    for fact in ["parts/a.txt (added)", "```\\npart a\\n```", "README.md"] {
+        assert!(note.contains(fact), "{fact} is missing in {note}");
+    }
+    assert!(!note.contains("had no result yet"), "nothing was under way: {note}");
+    // The same is there for people and programs.
+    let progress = walk(&known).into_iter().find(|path| path.ends_with("progress.json")).expect("it was kept");
+    let progress: serde_json::Value = serde_json::from_slice(&fs::read(progress).unwrap()).unwrap();
+    assert_eq!(progress["task_id"], "work");
+    assert_eq!(progress["changed_files"][0], "parts/a.txt", "{progress:#}");
+}
+
+fn walk(folder: &std::path::Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] });
+    found.collect()
 }
