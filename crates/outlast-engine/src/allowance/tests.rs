@@ -95,7 +95,7 @@ fn hours_close_an_account_and_open_it_only_where_they_closed_it() {
     let mut core = Core::default();
     let news = night.hours_news(&core, noon);
     let close = Command::CloseAccount { account: "a".into(), class: Class::Hours, until: Some(evening) };
-    assert_eq!(news, [close.clone()]);
+    assert_eq!(news, std::slice::from_ref(&close));
     for record in core.admit(noon, close).unwrap() {
         core.apply(&record);
     }
