@@ -226,12 +226,11 @@ fn attempt_ended(run: &mut Run, index: Index, number: u32, at: Timestamp) {
     match reason.clone() {
         EndReason::Finished => run.set_phase(index, Phase::Verifying { number }),
         EndReason::Failed { class, why } => failed(run, index, class, why, at),
-        EndReason::Parked if task.stale => give_up(run, index, Phase::Stale),
+        EndReason::Parked | EndReason::Limit { .. } if task.stale => give_up(run, index, Phase::Stale),
         // A run may have been resumed, or its budget raised, while its attempts were still being parked.
         EndReason::Parked if run.mode == Mode::Running && run.purse.reached.is_none() => {
             run.set_phase(index, Phase::Ready);
         }
-        EndReason::Limit { .. } if task.stale => give_up(run, index, Phase::Stale),
         EndReason::Limit { class } => {
             run.tasks[index as usize].parked_for = Some(class);
             run.set_phase(index, if run.mode == Mode::Running { Phase::Ready } else { Phase::Parked });

@@ -17,9 +17,9 @@ pub use conversation::{Conversation, Item, Role};
 pub use progress::{Progress, SCHEMA};
 pub use state::{
     COMMAND_LEN_MAX, COMMANDS_MAX, CommandRun, DECISIONS_MAX, EDITS_MAX, EditKind, EditMade, Ended, FILES_MAX,
-    FileRead, LOOKUPS_MAX, LeftOut, Lookup, PATH_LEN_MAX, REPORT_LEN_MAX, ResearchState, SHOWN_LEN_MAX,
-    SHOWN_TOTAL_MAX, STATE_LEN_MAX, SUB_AGENTS_MAX, SubAgent, TAIL_LEN_MAX, TEXT_LEN_MAX, TODO_MAX, TodoItem,
-    TodoState, UNANSWERED_MAX, Unanswered,
+    FileRead, LISTED_MAX, LOOKUPS_MAX, LeftOut, Lookup, PATH_LEN_MAX, REPORT_LEN_MAX, ResearchState, SHOWN_LEN_MAX,
+    SHOWN_TOTAL_MAX, STATE_LEN_MAX, SUB_AGENTS_MAX, SubAgent, TAIL_LEN_MAX, TEXT_LEN_MAX, TodoItem, TodoState,
+    UNANSWERED_MAX, Unanswered,
 };
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(crate) async fn keep(
             let earlier = kept(&home, &turn.id)?.map(|progress| progress.research).unwrap_or_default();
             let research = read(adapter(kind), &conversation, &home, &turn.id).after(&earlier);
             let changes = known.base.map(|base| git.store().diff(&base, &commit)).transpose()?.unwrap_or_default();
-            let changed = changes.iter().map(Change::path_lossy).map(|path| path.to_string()).collect();
+            let changed = changes.iter().map(Change::path_lossy).collect();
             let done = steps_done(&home, &turn.id, &task)?;
             let AttemptId { run, task: id, number } = turn.id.clone();
             let mut progress = Progress::new(run, id, "running", &task.steps, &done, changed, research);
@@ -102,7 +102,7 @@ pub(crate) fn named(change: &Change) -> Changed {
         (_, None) => How::Deleted,
         _ => How::Changed,
     };
-    Changed { path: change.path_lossy().to_string(), how }
+    Changed { path: change.path_lossy(), how }
 }
 
 /// What an agent knows, its files named as the repository names them.

@@ -21,7 +21,7 @@ pub const DECISIONS_MAX: usize = 40;
 /// How many of them are the first.
 const DECISIONS_FIRST: usize = 8;
 /// How many entries of a to-do list are kept, the first ones.
-pub const TODO_MAX: usize = 60;
+pub const LISTED_MAX: usize = 60;
 /// How many sub-agents are kept, the last ones.
 pub const SUB_AGENTS_MAX: usize = 30;
 /// How many calls without a result are kept, the last ones.
@@ -51,7 +51,7 @@ pub const STATE_LEN_MAX: usize = FILES_MAX * (PATH_LEN_MAX + HASH_LEN + NAME_LEN
     + SHOWN_TOTAL_MAX
     + COMMANDS_MAX * (2 * NAME_LEN_MAX + COMMAND_LEN_MAX + TAIL_LEN_MAX)
     + LOOKUPS_MAX * (TEXT_LEN_MAX + REPORT_LEN_MAX + NAME_LEN_MAX)
-    + (DECISIONS_MAX + TODO_MAX) * TEXT_LEN_MAX
+    + (DECISIONS_MAX + LISTED_MAX) * TEXT_LEN_MAX
     + SUB_AGENTS_MAX * (NAME_LEN_MAX + TEXT_LEN_MAX + REPORT_LEN_MAX)
     + UNANSWERED_MAX * (2 * NAME_LEN_MAX + COMMAND_LEN_MAX);
 
@@ -327,8 +327,8 @@ impl ResearchState {
         self.left_out.lookups += keep_last(&mut self.lookups, LOOKUPS_MAX);
         self.left_out.sub_agents += keep_last(&mut self.sub_agents, SUB_AGENTS_MAX);
         keep_last(&mut self.unanswered, UNANSWERED_MAX);
-        self.left_out.todo += self.todo.len().saturating_sub(TODO_MAX) as u32;
-        self.todo.truncate(TODO_MAX);
+        self.left_out.todo += self.todo.len().saturating_sub(LISTED_MAX) as u32;
+        self.todo.truncate(LISTED_MAX);
         let surplus = self.decisions.len().saturating_sub(DECISIONS_MAX);
         if surplus > 0 {
             self.left_out.decisions += surplus as u32;
