@@ -84,7 +84,7 @@ fn a_window_that_stays_closed_for_longer_than_requests_are_held_parks_agents_and
     world.all_are("landed");
     let tasks = world.status();
     let tasks: Vec<_> = tasks["tasks"].as_array().unwrap().iter().map(|task| task["attempts"].as_u64()).collect();
-    assert!(tasks.iter().any(|attempts| *attempts == Some(2)), "somebody was parked and went on: {tasks:?}");
+    assert!(tasks.contains(&Some(2)), "somebody was parked and went on: {tasks:?}");
     let bill = world.provider.bill();
     // Three in flight when it closes; after each reset one tries first.
     assert!(bill.requests_into_closed_window <= 2, "{bill:#?}");

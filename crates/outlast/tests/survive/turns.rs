@@ -21,7 +21,7 @@ fn three_files() -> World {
 }
 
 fn store(world: &World) -> Repo {
-    Repo::at(&world.homes()[0].join("store.git"))
+    Repo::at(world.homes()[0].join("store.git"))
 }
 
 /// The files below `parts/` in the newest checkpoint of the task.
