@@ -215,7 +215,7 @@ fn a_file_that_changes_while_it_is_read_makes_the_checkpoint_unsettled() {
     std::fs::write(&file, vec![1; 64 << 10]).unwrap();
     let stop = AtomicBool::new(false);
     let (started, wait) = std::sync::mpsc::channel();
-    let checkpoint = std::thread::scope(|scope| {
+    let noticed = std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut out = std::fs::File::options().append(true).open(&file).unwrap();
             out.write_all(b"x").unwrap();
@@ -225,11 +225,12 @@ fn a_file_that_changes_while_it_is_read_makes_the_checkpoint_unsettled() {
             }
         });
         wait.recv().unwrap();
-        let checkpoint = world.checkpoint(&workspace, "t");
+        // On a busy machine the writer may get no turn while the file is read: then nothing changes, and that is true.
+        let noticed = (0..50).any(|_| !world.checkpoint(&workspace, "t").settled);
         stop.store(true, Ordering::Relaxed);
-        checkpoint
+        noticed
     });
-    assert!(!checkpoint.settled);
+    assert!(noticed);
     assert!(world.checkpoint(&workspace, "t").settled);
 }
 
