@@ -14,7 +14,7 @@ use outlast_git::Note;
 use outlast_process::{ShimFile, Spawner, files};
 use tokio::sync::{OwnedMutexGuard, broadcast};
 
-use crate::admission::{AccountInfo, spoken};
+use crate::asks::{AccountInfo, spoken};
 use crate::error::Error;
 use crate::home::{RepoHome, read_if_there};
 use crate::keys::RunSecret;

@@ -18,9 +18,10 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::{AccountInfo, Asks, EngineAdmission, ledger_row};
+use crate::admission::{EngineAdmission, ledger_row};
 use crate::allowance::{Allowance, Terms};
 use crate::api;
+use crate::asks::{AccountInfo, Asks};
 use crate::context::{Context, Trouble};
 use crate::effects::EngineEffects;
 use crate::error::Error;

@@ -8,6 +8,7 @@ mod admission;
 mod allowance;
 mod api;
 mod ask;
+mod asks;
 mod context;
 mod diagnose;
 mod effects;

@@ -14,8 +14,8 @@ use outlast_core::{Core, Record, Timestamp};
 use outlast_gateway::Ask;
 use tokio::sync::{broadcast, oneshot};
 
-use crate::admission::Asks;
 use crate::ask::PendingAsk;
+use crate::asks::Asks;
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 use crate::turns::Turn;
