@@ -17,11 +17,13 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
+use nix::unistd::{Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use crate::containment::Containment;
 use crate::error::{Error, Result};
+use crate::public;
 use crate::shim;
+use crate::spec::FileRules;
 use crate::sys::{environment, fork, signals};
 
 use super::Answer;
@@ -70,6 +72,9 @@ fn serve_requests(socket: &OwnedFd, children: &SignalFd) -> Result<()> {
         match receive(socket) {
             Ok(Some((launch, answer))) => {
                 let host = *host.get_or_insert_with(Containment::probe_unchecked);
+                if Uid::effective().is_root() {
+                    public::survey_ahead(&FileRules::system().public);
+                }
                 start(&launch, host, answer);
             }
             Ok(None) => return Ok(()),
