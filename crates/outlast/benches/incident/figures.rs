@@ -52,6 +52,11 @@ impl Figures {
         self.tokens_billed as f64 / self.tokens_needed.max(1) as f64
     }
 
+    /// How many turns may be billed again: what was on its way when outlast was killed, and one for each killed agent.
+    pub(crate) fn billed_again_max(&self) -> u64 {
+        self.cut_off + u64::from(self.agents_killed)
+    }
+
     /// The wall over the ideal one, as it was.
     pub(crate) fn wall_ratio(&self) -> f64 {
         self.wall.as_secs_f64() / self.ideal.seconds()

@@ -66,7 +66,7 @@ pub(crate) struct Options {
     /// How long that person takes
     #[arg(long, default_value_t = 2.0)]
     pub(crate) away_seconds: f64,
-    /// After how long the naive runner's person looks in again once all of a batch has ended; 1.5 times the longest closing
+    /// How long after the end of a batch the naive runner's person looks in; 1.5 times the longest closing
     #[arg(long)]
     look_seconds: Option<f64>,
     /// The naive runner's fixed timeout for one agent

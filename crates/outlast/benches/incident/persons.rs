@@ -24,8 +24,8 @@ pub(crate) fn naive(world: &World, options: &Options, kills: &mut Kills) -> Batc
     })
 }
 
-/// What failed is resumed: at once, or, while the provider is closed, in the second in which it opens. Nothing is started
-/// while it is closed.
+/// What failed is resumed: at once, or, while the provider is closed, in the second in which it opens. Nothing is
+/// started while it is closed.
 pub(crate) fn savvy(world: &World, options: &Options, kills: &mut Kills) -> Batch {
     let timeout = Duration::from_secs(options.timeout_seconds);
     by_hand(world, options, kills, |failed| {

@@ -19,8 +19,8 @@ impl Report {
         let Options { latency_ms, quota_seconds, limit_seconds, storm_seconds, .. } = options;
         let agents: Vec<&str> = options.agents.iter().map(|cli| cli.name()).collect();
         println!(
-            "incident: {} tasks of {}, {} at once, {} ms per turn; closed for {quota_seconds} s (403), {limit_seconds} s (429), \
-             {storm_seconds} s (529); kills: {} agents, {} of outlast; seed {}",
+            "incident: {} tasks of {}, {} at once, {} ms per turn; closed for {quota_seconds} s (403), \
+             {limit_seconds} s (429), {storm_seconds} s (529); kills: {} agents, {} of outlast; seed {}",
             options.tasks(),
             agents.join(" and "),
             options.at_once(),
@@ -70,9 +70,10 @@ impl Report {
             (of.left == 0, format!("nothing left running: {}", of.left)),
             (of.redone == 0, format!("no finished task redone: {}", of.redone)),
         ];
-        if is_killed {
-            let text = format!("at most the {} answers on their way billed again: {}", of.cut_off, of.billed_again);
-            lines.push((of.billed_again <= of.cut_off, text));
+        if is_killed || of.agents_killed > 0 {
+            let most = of.billed_again_max();
+            let text = format!("at most the {most} answers that a kill cut off billed again: {}", of.billed_again);
+            lines.push((of.billed_again <= most, text));
         }
         println!();
         for (is_met, line) in &lines {

@@ -8,7 +8,7 @@ use crate::lab::{Figures, Options, Report, Yardstick, measure};
 const SMALL: [&str; 8] = [
     "--tasks=40",
     "--at-once=10",
-    "--latency-ms=50",
+    "--latency-ms=100",
     "--quota-seconds=2",
     "--limit-seconds=1",
     "--storm-seconds=2",
@@ -45,7 +45,8 @@ fn with_kills_of_agents_and_of_outlast_none_begins_anew_and_no_finished_task_is_
     let (figures, _) = measured(&["--runners=outlast", "--kill-agents=4", "--kill-orchestrator=3"]);
     let [ours] = figures.as_slice() else { panic!("one runner") };
     assert_eq!((ours.done, ours.from_scratch), (40, 0));
-    assert_eq!(ours.orchestrator_killed, 3);
+    assert_eq!((ours.agents_killed, ours.orchestrator_killed), (4, 3));
+    assert!(ours.billed_again <= ours.billed_again_max(), "{} of {}", ours.billed_again, ours.billed_again_max());
     assert!(ours.tokens_ratio() <= 1.05, "{}", ours.tokens_ratio());
     assert_eq!((ours.left, ours.redone), (0, 0));
 }
@@ -55,12 +56,12 @@ fn what_people_do_by_hand_pays_twice_or_needs_them_to_be_there() {
     let (figures, _) = measured(&["--runners=naive,savvy"]);
     let [naive, savvy] = figures.as_slice() else { panic!("two runners") };
     assert_eq!((naive.done, savvy.done), (40, 40));
-    // Up to ten are in the middle of their work at each of the closings.
-    assert!((8..=30).contains(&naive.from_scratch), "{}", naive.from_scratch);
-    assert!(naive.tokens_ratio() > 1.1, "{}", naive.tokens_ratio());
+    // Up to ten are in the middle of their work at each of the closings; fewer where starting them takes long.
+    assert!((2..=30).contains(&naive.from_scratch), "{}", naive.from_scratch);
+    assert!(naive.tokens_ratio() > 1.02, "{}", naive.tokens_ratio());
     assert!(naive.refused > savvy.refused, "the one who is not there sends everything into the wall");
     assert_eq!((savvy.from_scratch, savvy.redone), (0, 0));
-    assert!(savvy.resumed >= 8, "{}", savvy.resumed);
-    assert!(savvy.tokens_ratio() < 1.1, "{}", savvy.tokens_ratio());
+    assert!(savvy.resumed >= 2, "{}", savvy.resumed);
+    assert!(savvy.tokens_ratio() < naive.tokens_ratio(), "{}", savvy.tokens_ratio());
     assert_eq!((naive.left, savvy.left), (0, 0));
 }
