@@ -11,7 +11,7 @@ use crate::run::{Mode, Run};
 use crate::scope::Claims;
 use crate::task::{Attempt, Phase, Stage, Task};
 use crate::time::Timestamp;
-use crate::window::Window;
+use crate::window::{TRIAL_MAX, Window};
 
 impl Core {
     /// What follows from the time and from what is true.
@@ -61,7 +61,7 @@ impl Core {
             }
             let task = &run.tasks[index as usize];
             let untried = self.untried(task, now);
-            let is_tried = untried.is_some_and(|(account, since)| self.is_tried(account, since));
+            let is_tried = untried.is_some_and(|(account, since)| self.is_tried(account, since, now));
             if is_tried || self.quota_until(task, now).is_some() {
                 closed.add(index);
                 continue;
@@ -96,10 +96,12 @@ impl Core {
         found
     }
 
-    /// Whether somebody tries this account out: their request waits for it, or they were started for that.
-    fn is_tried(&self, account: &AccountId, since: Timestamp) -> bool {
+    /// Whether somebody tries this account out: their request waits for it, or they were started for that a short while
+    /// ago. Who has not asked by then works on something else.
+    fn is_tried(&self, account: &AccountId, since: Timestamp, now: Timestamp) -> bool {
         let tries = |task: &Task| {
-            let attempt = task.attempt().filter(|attempt| attempt.held.is_some() || attempt.started_at >= since);
+            let may_ask = |attempt: &&Attempt| attempt.trial_ends(since).is_some_and(|end| end > now);
+            let attempt = task.attempt().filter(|attempt| attempt.held.is_some() || may_ask(attempt));
             attempt.is_some() && task.spec.accounts.contains(account)
         };
         self.runs.values().flat_map(Run::active).any(tries)
@@ -152,6 +154,14 @@ fn held_too_long(run: &Run, task: &Task, attempt: &Attempt, now: Timestamp) -> O
     let held = attempt.held.as_ref().filter(|held| task.spec.needs_quota && held.class != Class::OwnBudget)?;
     let end = held.until.map_or(now, |until| until.max(now));
     (end.since(held.since) > run.spec.hold_max()).then_some(held.class)
+}
+
+impl Attempt {
+    /// Until when it counts as one that was started to try an account out that is untried since then; nothing where it
+    /// was not.
+    pub(crate) fn trial_ends(&self, untried_since: Timestamp) -> Option<Timestamp> {
+        (self.started_at >= untried_since).then(|| self.started_at.plus(TRIAL_MAX))
+    }
 }
 
 fn waits_for_budget(attempt: &Attempt) -> bool {

@@ -41,4 +41,4 @@ pub use ledger::LedgerRow;
 pub use record::{Fact, Record, Stream};
 pub use time::Timestamp;
 pub use usage::Usage;
-pub use window::Window;
+pub use window::{TRIAL_MAX, Window};

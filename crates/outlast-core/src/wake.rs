@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::ids::{AccountId, TaskId};
 use crate::mutant::{Bug, planted};
-use crate::run::{Index, Mode};
+use crate::run::{Index, Mode, Run};
 use crate::time::Timestamp;
 use crate::window::Window;
 
@@ -19,6 +19,8 @@ pub enum Reason {
     TaskRetries(TaskId),
     /// A request of the task is held no longer.
     HoldEnds(TaskId),
+    /// The task was started to try an account out, and others wait for it no longer.
+    TrialEnds(TaskId),
 }
 
 impl Core {
@@ -46,7 +48,15 @@ impl Core {
                 (end > now).then(|| (end, Reason::HoldEnds(task.id.clone())))
             })
         });
-        accounts.chain(retries).chain(holds).min_by_key(|(at, _)| *at)
+        let untried = self.accounts.iter().filter_map(|(account, window)| Some((account, window.untried_since()?)));
+        let trials = untried.flat_map(|(account, since)| {
+            self.runs.values().flat_map(Run::active).filter_map(move |task| {
+                let end = task.attempt()?.trial_ends(since)?;
+                let tries = end > now && task.spec.accounts.contains(account);
+                tries.then(|| (end, Reason::TrialEnds(task.id.clone())))
+            })
+        });
+        accounts.chain(retries).chain(holds).chain(trials).min_by_key(|(at, _)| *at)
     }
 }
 

@@ -16,10 +16,16 @@ use crate::time::Timestamp;
 /// How many requests must have been taken before an account counts as open again: more than agents are at work.
 const TAKEN_UNTIL_OPEN: u32 = 63;
 
+/// How long everybody else waits for one that tries an account out: a request that gets no answer, or an agent that does
+/// not ask, must not keep all others waiting for as long as it lasts.
+pub const TRIAL_MAX: Duration = Duration::from_secs(60);
+
 /// The first pause after a refusal that names no end.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest: an outage of hours costs a dozen probes, and its end is missed by no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+/// The longest with its jitter.
+const GUESS_MAX: Duration = Duration::from_secs(15 * 60 * 5 / 4);
 
 /// Whether an account takes requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,9 +78,13 @@ impl Window {
         }
     }
 
-    /// Whether one request is to try now.
+    /// Whether one request is to try now. A guess that lies further ahead than any guess was made by a clock that has
+    /// been set back since.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        matches!(self, Self::Closed { until, .. } if *until <= now)
+        match self {
+            Self::Closed { until, guessed, .. } => *until <= now || *guessed && until.since(now) > GUESS_MAX,
+            Self::Open | Self::Probing { .. } => false,
+        }
     }
 
     /// Since when it is tried out without having taken a request.
@@ -146,6 +156,17 @@ mod tests {
             assert!(pause(strikes) >= plain && pause(strikes) <= plain * 5 / 4, "{strikes}: {:?}", pause(strikes));
         }
         assert!((PAUSE_MAX..PAUSE_MAX * 5 / 4).contains(&pause(u32::MAX)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_lengthen_a_pause_that_was_guessed() {
+        let hours = |hours: u64| Timestamp::EPOCH.plus(Duration::from_secs(hours * 3600));
+        let account = AccountId::new("a");
+        let closed = |until, guessed| Window::Closed { class: Class::Overload, until, guessed, strikes: 20 };
+        let guessed = guess(&account, 20, hours(10));
+        assert!(!closed(guessed, true).is_due(hours(10)));
+        assert!(closed(guessed, true).is_due(hours(1)), "nine hours back");
+        assert!(!closed(guessed, false).is_due(hours(1)), "what the provider said is what it said");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::budget::{Estimate, Reached, Room};
 use outlast_core::run::Run;
 use outlast_core::task::{Attempt, Stage, Task};
-use outlast_core::{AccountId, AttemptId, Class, Core, RunId, Timestamp, Window};
+use outlast_core::{AccountId, AttemptId, Class, Core, RunId, TRIAL_MAX, Timestamp, Window};
 use outlast_gateway::{Ask, Denied, Dialect, Grant, TurnKind};
 
 use crate::allowance::Allowance;
@@ -64,10 +64,23 @@ struct Open {
     attempt: Option<AttemptId>,
     account: AccountId,
     turn: u32,
+    /// When it went out.
+    granted_at: Timestamp,
     /// Whether the provider has begun to answer.
     answered: bool,
     /// Whether a model is asked for anything; a list of models or a count of tokens costs nothing.
     generates: bool,
+}
+
+impl Open {
+    /// Whether nobody knows yet what the provider says to it, and others are to wait for that.
+    fn is_on_trial(&self, now: Timestamp) -> bool {
+        self.generates && !self.answered && self.trial_ends() > now
+    }
+
+    fn trial_ends(&self) -> Timestamp {
+        self.granted_at.plus(TRIAL_MAX)
+    }
 }
 
 /// Who asks.
@@ -153,7 +166,16 @@ impl Asks {
                 }
             }
         }
+        if !self.waiting.is_empty() {
+            self.next_look = self.next_look.into_iter().chain(self.next_trial(core, now)).min();
+        }
         leaves_news
+    }
+
+    /// When the next request that tries an account out has been without an answer for too long.
+    fn next_trial(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
+        let tried = |open: &&Open| matches!(core.window(&open.account), Window::Probing { .. });
+        self.open.values().filter(|open| open.is_on_trial(now)).filter(tried).map(Open::trial_ends).min()
     }
 
     /// A new name for an exchange: by it, the next start knows which rows of the ledger nobody has to pay for.
@@ -169,7 +191,7 @@ impl Asks {
             self.allowance.granted(&grant.exchange_id, run, &grant.account, estimate, now);
         }
         let (attempt, account, turn) = (grant.attempt.clone(), grant.account.clone(), grant.turn);
-        let open = Open { attempt, account, turn, answered: false, generates };
+        let open = Open { attempt, account, turn, granted_at: now, answered: false, generates };
         self.open.insert(grant.exchange_id.clone(), open);
         // Who has left meanwhile settles it unsent: see `Granted`.
         drop(pending.reply.send(Ok(Granted::new(grant, pending.engine))));
@@ -261,7 +283,7 @@ impl Asks {
             if !info.dialects.contains(&ask.dialect) {
                 continue;
             }
-            let Some((class, until)) = self.waits_for(core, ask, account) else {
+            let Some((class, until)) = self.waits_for(core, ask, account, now) else {
                 let exchange_id = self.exchange_id(ask, now);
                 let run = attempt.as_ref().and_then(|attempt| core.run(&attempt.run));
                 let estimate = self.allowance.estimate(run, ask, account);
@@ -287,13 +309,19 @@ impl Asks {
     }
 
     /// Why a request may not go out on an account now, and until when where that is known.
-    fn waits_for(&self, core: &Core, ask: &Ask, account: &AccountId) -> Option<(Class, Option<Timestamp>)> {
+    fn waits_for(
+        &self,
+        core: &Core,
+        ask: &Ask,
+        account: &AccountId,
+        now: Timestamp,
+    ) -> Option<(Class, Option<Timestamp>)> {
         let limited = || self.allowance.waits_for(account, ask).filter(|_| generates(ask.turn_kind));
         match core.window(account) {
             Window::Open => limited(),
             Window::Closed { class, until, .. } => Some((class, Some(until))),
             window @ Window::Probing { class, .. } => {
-                let tries = |open: &&Open| open.generates && !open.answered && open.account == *account;
+                let tries = |open: &&Open| open.is_on_trial(now) && open.account == *account;
                 let on_trial = u32::try_from(self.open.values().filter(tries).count()).unwrap_or(u32::MAX);
                 let is_full = window.on_trial_max().is_some_and(|max| on_trial >= max);
                 (is_full && generates(ask.turn_kind)).then_some((class, None)).or_else(limited)
@@ -364,3 +392,6 @@ pub(crate) const FREE: &str = "-free";
 const fn generates(kind: TurnKind) -> bool {
     !matches!(kind, TurnKind::CountTokens | TurnKind::Models)
 }
+
+#[cfg(test)]
+mod tests;

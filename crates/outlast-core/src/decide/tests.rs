@@ -79,6 +79,9 @@ fn an_account_that_is_due_is_tried_by_one_agent_before_others_start() {
     check(due, 6, "a start 1 fresh; c start 1 fresh");
     check(&format!("{due}\n @6 a start 1"), 7, "c start 1 fresh");
     check(&format!("{due}\n @6 a start 1\n account max answered"), 7, "b start 1 fresh; c start 1 fresh");
+    // An agent that does not ask keeps nobody waiting for long.
+    check(&format!("{due}\n @6 a start 1"), 60_005, "c start 1 fresh");
+    check(&format!("{due}\n @6 a start 1"), 60_006, "b start 1 fresh; c start 1 fresh");
     let waits = due.replace("task b quota=max", "task b quota=max\n @1 a start 1");
     // Who has been at work since before may not ask for long; who waits asks at once.
     check(&waits, 6, "b start 1 fresh; c start 1 fresh");
