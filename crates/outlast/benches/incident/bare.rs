@@ -19,6 +19,8 @@ pub(crate) struct Job {
     fresh: u32,
     /// How often an agent was started for it.
     pub(crate) starts: u32,
+    /// Whether a start went on with the session of an earlier one.
+    pub(crate) resumed: bool,
     pub(crate) done: bool,
 }
 
@@ -34,7 +36,7 @@ pub(crate) enum Begin {
 /// Every task of a world, not yet begun.
 pub(crate) fn jobs(world: &World) -> Vec<Job> {
     let numbered = world.cast.iter().zip(0..);
-    numbered.map(|(cli, number)| Job { number, cli: *cli, fresh: 0, starts: 0, done: false }).collect()
+    numbered.map(|(cli, number)| Job { number, cli: *cli, fresh: 0, starts: 0, resumed: false, done: false }).collect()
 }
 
 impl Job {
@@ -47,6 +49,7 @@ impl Job {
     pub(crate) fn attempt(&mut self, world: &World, begin: Begin, timeout: Duration) {
         let is_there = begin == Begin::Resume && self.fresh > 0;
         let session = is_there.then(|| self.place(world).kept_session()).flatten();
+        self.resumed |= session.is_some();
         if session.is_none() {
             self.fresh += 1;
             self.place(world).make();

@@ -82,7 +82,7 @@ pub(crate) fn of(
     let histories = histories(&world.provider);
     let fates = (0..options.tasks()).map(|number| {
         let history = histories.get(&work::id(number)).map_or(&[][..], Vec::as_slice);
-        Fate::of(history, batch.starts[number as usize])
+        Fate::of(history, batch.starts[number as usize], batch.resumed[number as usize])
     });
     let mut counts: BTreeMap<Fate, u32> = BTreeMap::new();
     fates.for_each(|fate| *counts.entry(fate).or_default() += 1);
@@ -141,14 +141,15 @@ enum Fate {
 }
 
 impl Fate {
-    fn of(history: &[Asked], starts: u32) -> Self {
+    fn of(history: &[Asked], starts: u32, resumed: bool) -> Self {
         let second_turn = history.iter().position(|asked| asked.step > 1).unwrap_or(history.len());
         let begun_again = history[second_turn..].iter().any(|asked| asked.step == 1);
         let paid_firsts = history.iter().filter(|asked| asked.step == 1 && asked.is_complete).count();
         let asked_again = |step: u32| history.iter().filter(|asked| asked.step == step).count() > 1;
-        if begun_again || (starts > 1 && paid_firsts > 1) {
+        // A session whose very first answer was cut off asks for that one again, and has lost nothing else.
+        if begun_again || (starts > 1 && paid_firsts > 1 && !resumed) {
             Self::FromScratch
-        } else if starts > 1 && (2..=TURNS).any(asked_again) {
+        } else if resumed && (1..=TURNS).any(asked_again) {
             Self::Resumed
         } else {
             Self::Untouched

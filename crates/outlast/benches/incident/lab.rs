@@ -29,6 +29,8 @@ struct Batch {
     done: u32,
     /// How often each task was started, in the order of the tasks.
     starts: Vec<u32>,
+    /// Whether one of those starts went on with a session, or from a note, in the order of the tasks.
+    resumed: Vec<bool>,
     /// How long it took.
     wall: Duration,
 }

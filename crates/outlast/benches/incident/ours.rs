@@ -31,7 +31,9 @@ pub(crate) fn run(world: &World, options: &Options, kills: &mut Kills) -> Batch 
         eprintln!("outlast: {} is {}: {} ({})", task["id"], task["state"], task["cause"], task["detail"]);
     }
     let starts = tasks.iter().map(|task| u32::try_from(task["attempts"].as_u64().unwrap()).unwrap()).collect();
-    Batch { done: u32::try_from(done).unwrap(), starts, wall }
+    let went_on = |task: &Value| matches!(task["resumed_by"].as_str(), Some("session" | "hand_over"));
+    let resumed = tasks.iter().map(went_on).collect();
+    Batch { done: u32::try_from(done).unwrap(), starts, resumed, wall }
 }
 
 /// What one task alone costs: the tokens billed.

@@ -55,6 +55,7 @@ pub(crate) fn savvy(world: &World, options: &Options, kills: &mut Kills) -> Batc
 fn by_hand(world: &World, options: &Options, kills: &mut Kills, round: impl Fn(Vec<Job>) -> Vec<Job>) -> Batch {
     let began = Instant::now();
     let mut starts = vec![0; world.cast.len()];
+    let mut resumed = vec![false; world.cast.len()];
     let mut open = jobs(world);
     let limit = Duration::from_secs(options.limit_total_seconds);
     kills.meanwhile(world, || {
@@ -62,12 +63,13 @@ fn by_hand(world: &World, options: &Options, kills: &mut Kills, round: impl Fn(V
             open = round(std::mem::take(&mut open));
             for job in &open {
                 starts[job.number() as usize] = job.starts;
+                resumed[job.number() as usize] = job.resumed;
             }
             open.retain(|job| !job.done);
         }
     });
     let done = u32::try_from(world.cast.len() - open.len()).unwrap();
-    Batch { done, starts, wall: began.elapsed() }
+    Batch { done, starts, resumed, wall: began.elapsed() }
 }
 
 /// How much longer the provider is closed, if it is: the person knows it to the second, whatever the provider states.
