@@ -46,8 +46,7 @@ pub enum Trace {
 /// [`Error::File`] when `/proc` cannot be listed.
 pub fn survivors(marker: &str, workspace: &Path) -> Result<Vec<Survivor>> {
     let entry = [MARKER_VARIABLE.as_bytes(), b"=", marker.as_bytes()].concat();
-    // The kernel names files by their real path.
-    let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    let workspace = real(workspace);
     let me = std::process::id().cast_signed();
     let pids = procfs::pids().map_err(Error::file("list", Path::new("/proc")))?;
     let traced = |pid: i32| {
@@ -56,6 +55,13 @@ pub fn survivors(marker: &str, workspace: &Path) -> Result<Vec<Survivor>> {
         Some(Survivor { pid, start_time: stat.start_time, name: procfs::name(pid), trace })
     };
     Ok(pids.into_iter().filter(|pid| *pid != me).filter_map(traced).collect())
+}
+
+/// A folder as the kernel names it. A link that was put in the place of the folder itself is not followed: everybody who
+/// works where it leads would count as a survivor, and be killed.
+fn real(folder: &Path) -> PathBuf {
+    let parts = folder.parent().and_then(|parent| parent.canonicalize().ok()).zip(folder.file_name());
+    parts.map_or_else(|| folder.to_owned(), |(parent, name)| parent.join(name))
 }
 
 fn find_trace(pid: i32, entry: &[u8], workspace: &Path) -> Option<Trace> {

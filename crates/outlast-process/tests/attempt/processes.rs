@@ -141,6 +141,21 @@ pub(crate) const TESTS: &[Test] = &[
             assert!(!watched.await.unwrap().success());
         });
     }),
+    ("a_link_in_the_place_of_a_workspace_makes_nobody_a_survivor_who_works_where_it_leads", |_| {
+        let place = tempfile::tempdir().unwrap();
+        let (theirs, link) = (place.path().join("theirs"), place.path().join("workspace"));
+        std::fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        let mut person = std::process::Command::new("sleep").arg("600").current_dir(&theirs).spawn().unwrap();
+        let pids = |folder: &std::path::Path| -> Vec<u32> {
+            let found = outlast_process::survivors("nobody's marker", folder).unwrap();
+            found.iter().map(|each| each.pid.cast_unsigned()).collect()
+        };
+        let found = (pids(&theirs), pids(&link));
+        person.kill().unwrap();
+        person.wait().unwrap();
+        assert_eq!(found, (vec![person.id()], vec![]));
+    }),
 ];
 
 async fn spinners_end(spawner: &Spawner, containment: ContainmentChoice) {
