@@ -4,6 +4,7 @@
 //! itself is copied into the store, so that a checkpoint holds all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 
 use gix::ObjectId;
 use gix::bstr::BString;
@@ -172,8 +173,16 @@ impl Workspace {
     }
 
     /// Opens the working tree's root.
+    ///
+    /// # Errors
+    /// [`Error::NoWorkspace`] where somebody has removed it or put something else in its place.
     pub(crate) fn root(&self) -> Result<Folder> {
-        Folder::root(&self.meta.path).map_err(Error::io("open", &self.meta.path))
+        Folder::root(&self.meta.path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                Error::NoWorkspace { run: self.meta.run.to_string(), task: self.meta.task.to_string() }
+            }
+            _ => Error::io("open", &self.meta.path)(source),
+        })
     }
 
     /// Scans the tree against `index`.

@@ -20,7 +20,11 @@ pub(crate) async fn perform(context: &Arc<Context>, id: AttemptId, base: Option<
     let known = context.task_facts(&id.run, &id.task).await?;
     let task = plan.task(&id.task).ok_or_else(|| Error::Internal(format!("task `{}` is not in the plan", id.task)))?;
     let base = base.ok_or_else(|| Error::Internal(format!("attempt {id} has no base")))?;
-    let (kept, notes) = context.checkpoint_with_notes(&id, "to be verified").await?;
+    let (kept, notes) = match context.checkpoint_with_notes(&id, "to be verified").await {
+        Ok(kept) => kept,
+        Err(Error::Git(outlast_git::Error::NoWorkspace { .. })) => return Ok(lost(id)),
+        Err(error) => return Err(error),
+    };
     crate::fault::point("after_checkpoint");
     let check = Check { context, id: &id, plan: &plan, task, known: &known, base: &base, end: &kept, notes: &notes };
     let verdict = match check.verdict().await? {
@@ -34,6 +38,13 @@ pub(crate) async fn perform(context: &Arc<Context>, id: AttemptId, base: Option<
     crate::fault::point("after_verify");
     let AttemptId { run, task, number } = id;
     Ok(Command::Verified { run, task, number, checkpoint: Some(kept), verdict })
+}
+
+/// Somebody has removed the workspace: no waiting brings it back, the next attempt does, as it was at the last turn.
+fn lost(AttemptId { run, task, number }: AttemptId) -> Command {
+    let why = "its workspace was removed before its work was checked: what is kept of it is from its last turn";
+    let verdict = Verdict::Failed { class: Class::Vanished, why: why.to_owned() };
+    Command::Verified { run, task, number, checkpoint: None, verdict }
 }
 
 struct Check<'a> {

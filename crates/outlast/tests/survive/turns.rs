@@ -135,3 +135,21 @@ fn walk(folder: &std::path::Path) -> Vec<PathBuf> {
     let found = entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] });
     found.collect()
 }
+
+#[test]
+fn a_workspace_that_somebody_removes_while_its_agent_works_is_brought_back_as_it_was_at_the_last_turn() {
+    let world = World::new();
+    let script = "write parts/a.txt \"part a\\n\"\nrun \"mkfifo $TMPDIR/go || true\"\n\
+                  run \"[ $OUTLAST_ATTEMPT != ${OUTLAST_ATTEMPT%.1} ] && cat $TMPDIR/go || true\"\nwrite parts/b.txt \"part b\\n\"";
+    world.plan(&Plan::new("land = \"auto\"").task("work", script, "writes = [\"parts/**\"]"));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a third turn", |log| log.iter().any(|entry| entry.step == Some(3)));
+    let temp = world.homes()[0].join("temp").join(text(&world.status()["run"])).join("work");
+    fs::remove_dir_all(workspace(&world)).unwrap();
+    // Opened once the agent reads from it: it goes on without a workspace.
+    fs::write(temp.join("go"), "on\n").unwrap();
+    run.end().ends(0).says("its workspace was removed").says("continuing from what is there");
+    world.all_are("landed");
+    assert_eq!(world.task("work")["attempts"], 2);
+    world.nothing_is_left();
+}
