@@ -1,5 +1,7 @@
 //! Asking a running engine to act, over its local API.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
@@ -8,6 +10,7 @@ use outlast_api::{Act, Acted, Diagnostic, ExitCode};
 use outlast_engine::Holder;
 use tokio::net::TcpStream;
 
+use crate::commands::say;
 use crate::failure::Failure;
 
 /// Asks the engine that holds the home's lock.
@@ -45,9 +48,13 @@ async fn request(holder: &Holder, method: &str, path: &str, body: Vec<u8>) -> Re
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body)))
         .map_err(|error| odd(error.to_string()))?;
-    let answer = sender.send_request(request).await.map_err(|error| gone(&error))?;
-    let status = answer.status();
-    let bytes = answer.into_body().collect().await.map_err(|error| gone(&error))?.to_bytes();
+    let asked = async {
+        let answer = sender.send_request(request).await.map_err(|error| gone(&error))?;
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await.map_err(|error| gone(&error))?.to_bytes();
+        Ok::<_, Failure>((status, bytes))
+    };
+    let (status, bytes) = told_of_silence(holder, asked).await?;
     driving.abort();
     if status.is_success() {
         return Ok(bytes);
@@ -56,6 +63,32 @@ async fn request(holder: &Holder, method: &str, path: &str, body: Vec<u8>) -> Re
         Ok(diagnostic) => Err(diagnostic.into()),
         Err(_) => Err(odd(format!("it answered {status}"))),
     }
+}
+
+/// Waits for an answer, and says why where it cannot come: an engine that is suspended keeps everybody waiting.
+async fn told_of_silence<T>(holder: &Holder, asked: impl Future<Output = T>) -> T {
+    tokio::pin!(asked);
+    tokio::select! {
+        answer = &mut asked => return answer,
+        () = tokio::time::sleep(SILENCE_MAX) => {}
+    }
+    let pid = holder.pid;
+    if is_suspended(pid) {
+        say(&format!(
+            "the engine (process {pid}) is suspended: nothing goes on until it is woken. Wake it with: kill -CONT {pid}"
+        ));
+    }
+    asked.await
+}
+
+/// How long an answer may take before somebody wants to know why.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// Whether a process was stopped by a signal, such as that of Ctrl-Z, and not woken since.
+fn is_suspended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The command's name may hold anything: what follows it begins after the last bracket.
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['T', 't']))
 }
 
 /// The code of an engine that was there and is not any more.

@@ -144,3 +144,20 @@ fn a_detached_run_goes_on_by_itself() {
     parked_with_its_work(&world);
     goes_on(&world);
 }
+
+#[test]
+fn an_engine_that_is_suspended_is_told_of_by_whoever_asks_it() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    run.signal(Signal::SIGSTOP);
+    // The journal tells without the engine.
+    assert_eq!(world.status()["state"], "running");
+    let mut pause = world.start(&["pause"]);
+    pause.until(&["is suspended", &format!("kill -CONT {}", run.pid())]);
+    run.signal(Signal::SIGCONT);
+    pause.end().ends(0).says("is paused");
+    run.end().ends(6);
+    parked_with_its_work(&world);
+    goes_on(&world);
+}
