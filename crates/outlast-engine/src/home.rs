@@ -313,7 +313,12 @@ pub(crate) fn reopen(path: &Path) -> Result<(), Error> {
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let temp = path.with_extension("tmp");
     let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
+        // What lies there is left over, or planted: a pipe would hold us up, and a link lead us elsewhere.
+        match fs::remove_file(&temp) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temp, path)?;
@@ -322,11 +327,19 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write().map_err(|source| Error::at(path, source))
 }
 
-/// Reads a file that may not be there.
+/// Reads a file that may not be there. A pipe or the like in its place is an error, and is not waited for.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let mut bytes = Vec::new();
-    match File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
-        Ok(_) => Ok(Some(bytes)),
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::at(path, error)),
     }

@@ -46,7 +46,7 @@ pub(crate) async fn keep(
         .in_git(move |git| {
             // A client of another kind may talk to the gateway too: then there is nothing to be learnt.
             let Some(conversation) = conversation(dialect, &body) else { return Ok(()) };
-            let earlier = kept(&home, &turn.id)?.map(|progress| progress.research).unwrap_or_default();
+            let earlier = kept(&home, &turn.id).map(|progress| progress.research).unwrap_or_default();
             let research = read(adapter(kind), &conversation, &home, &turn.id).after(&earlier);
             let changes = known.base.map(|base| git.store().diff(&base, &commit)).transpose()?.unwrap_or_default();
             let changed = changes.iter().map(Change::path_lossy).collect();
@@ -71,7 +71,7 @@ pub(crate) async fn keep(
 /// # Errors
 /// Where the journal or a note cannot be read.
 pub(crate) fn of_task(home: &RepoHome, id: &AttemptId, adapter: &dyn Adapter) -> Result<ResearchState, Error> {
-    let kept = kept(home, id)?;
+    let kept = kept(home, id);
     let turns = kept.as_ref().and_then(|progress| progress.turns).unwrap_or_default();
     let earlier = kept.map(|progress| progress.research).unwrap_or_default();
     let reader = JournalReader::open(home.journal())?;
@@ -113,14 +113,17 @@ fn read(adapter: &dyn Adapter, conversation: &Conversation, home: &RepoHome, id:
 }
 
 /// What was kept at the last turn of this attempt, or of the newest one before it that had a turn.
-fn kept(home: &RepoHome, id: &AttemptId) -> Result<Option<Progress>, Error> {
+fn kept(home: &RepoHome, id: &AttemptId) -> Option<Progress> {
     for number in (1..=id.number).rev() {
         let folder: PathBuf = home.attempt(&AttemptId { number, ..id.clone() });
-        if let Some(text) = read_text(&folder.join(PROGRESS_JSON))? {
-            return Ok(Progress::from_json(&text));
+        match read_text(&folder.join(PROGRESS_JSON)) {
+            Ok(None) => {}
+            Ok(Some(text)) => return Progress::from_json(&text),
+            // The checkpoint and the ledger know what was done; no note of it is worth a task that cannot go on.
+            Err(error) => tracing::warn!(attempt = %id, %error, "what was known at the last turn cannot be read"),
         }
     }
-    Ok(None)
+    None
 }
 
 fn read_text(path: &Path) -> Result<Option<String>, Error> {

@@ -25,3 +25,23 @@ fn a_folder_that_an_agent_shut_is_opened_again_and_a_link_is_not_followed() {
     assert_eq!(mode(&shut), 0o755);
     assert_eq!(mode(&outside), 0o055);
 }
+
+#[test]
+fn a_pipe_or_a_link_in_the_place_of_a_file_holds_nobody_up_and_leads_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("progress.json");
+    let temp = path.with_extension("tmp");
+    let pipe = |path: &Path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    pipe(&path);
+    pipe(&temp);
+    assert!(read_if_there(&path).unwrap_err().to_string().contains("it is no file"));
+    write_file(&path, b"one").unwrap();
+    assert_eq!(read_if_there(&path).unwrap().as_deref(), Some(&b"one"[..]));
+
+    let elsewhere = folder.path().join("elsewhere");
+    fs::write(&elsewhere, "theirs").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &temp).unwrap();
+    write_file(&path, b"two").unwrap();
+    assert_eq!(fs::read(&elsewhere).unwrap(), b"theirs");
+    assert_eq!(fs::read(&path).unwrap(), b"two");
+}
