@@ -5,6 +5,8 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::Batch;
@@ -77,8 +79,10 @@ fn watch(outlast: &mut Child, world: &World, kills: &mut Kills, until: Instant) 
         }
         kills.agents(world);
         if kills.orchestrator_is_due(world) {
-            outlast.kill().unwrap();
+            // Stopped first: what is on its way is counted before its connections break.
+            kill(Pid::from_raw(i32::try_from(outlast.id()).unwrap()), Signal::SIGSTOP).unwrap();
             kills.cut_off += world.provider.bill().in_flight;
+            outlast.kill().unwrap();
             outlast.wait().unwrap();
             kills.orchestrator_killed += 1;
             return true;

@@ -46,7 +46,6 @@ fn with_kills_of_agents_and_of_outlast_none_begins_anew_and_no_finished_task_is_
     let [ours] = figures.as_slice() else { panic!("one runner") };
     assert_eq!((ours.done, ours.from_scratch), (40, 0));
     assert_eq!((ours.agents_killed, ours.orchestrator_killed), (4, 3));
-    assert!(ours.billed_again <= ours.billed_again_max(), "{} of {}", ours.billed_again, ours.billed_again_max());
     assert!(ours.tokens_ratio() <= 1.05, "{}", ours.tokens_ratio());
     assert_eq!((ours.left, ours.redone), (0, 0));
 }
