@@ -22,6 +22,9 @@ use crate::turns::Turn;
 
 /// How many inputs share a turn: bounds how long one turn takes.
 const BATCH_MAX: usize = 512;
+/// A wait does not count the time for which the machine sleeps, nor follow a clock that is set: what is due at a time of day
+/// would be late by as much. Nobody tells of either, and so the clock is looked at.
+const CLOCK_LOOKED_AT: Duration = Duration::from_secs(30);
 /// How many records a slow listener may lag behind before it must look at the state anew.
 const RECORDS_KEPT: usize = 4096;
 
@@ -269,8 +272,7 @@ fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core, leaving: bool) -> Sor
 /// Waits for the next batch: until a message arrives, or until `wake`.
 fn wait(receiver: &Receiver<Message>, wake: Option<Timestamp>, now: Timestamp) -> Vec<Message> {
     let first = match wake {
-        // A millisecond more than asked for: waking early would find nothing to do and turn in place.
-        Some(at) => receiver.recv_timeout(at.since(now) + Duration::from_millis(1)),
+        Some(at) => receiver.recv_timeout(patience(at, now)),
         None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
     };
     match first {
@@ -280,8 +282,27 @@ fn wait(receiver: &Receiver<Message>, wake: Option<Timestamp>, now: Timestamp) -
     }
 }
 
+/// How long to wait for a message before the clock is looked at.
+fn patience(wake: Timestamp, now: Timestamp) -> Duration {
+    // A millisecond more than asked for: waking early would find nothing to do and turn in place.
+    (wake.since(now) + Duration::from_millis(1)).min(CLOCK_LOOKED_AT)
+}
+
 /// The wall clock.
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_in_hours_is_not_late_by_the_hours_for_which_the_machine_sleeps() {
+        let at = Timestamp::from_millis;
+        assert_eq!(patience(at(5), at(0)), Duration::from_millis(6));
+        assert_eq!(patience(at(0), at(5)), Duration::from_millis(1));
+        assert_eq!(patience(at(5 * 3_600_000), at(0)), CLOCK_LOOKED_AT);
+    }
 }
