@@ -9,7 +9,7 @@ use std::time::Duration;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{EndReason, ShimRef};
 use outlast_core::{AttemptId, Epoch};
-use outlast_process::{ShimId, kill_survivors, survivors};
+use outlast_process::{ShimId, Trace, kill_survivors, survivors};
 
 use crate::context::Context;
 use crate::error::Error;
@@ -31,14 +31,26 @@ pub(crate) async fn perform(
     crate::fault::point("before_end");
     let news = |news| Command::Attempt { run: id.run.clone(), task: id.task.clone(), number: id.number, epoch, news };
     let dir = context.home.attempt(&id);
-    let known = context.launched(&dir).await?.map(|file| file.shim).or_else(|| shim.map(shim_id));
+    let file = context.launched(&dir).await?;
+    // A pid namespace ends with its shim: who else is in the workspace, and not in it, is a person's shell or editor.
+    let is_contained = match &file {
+        Some(file) => file.containment.pid_ns,
+        None => shim.is_none(),
+    };
+    let known = file.map(|file| file.shim).or_else(|| shim.map(shim_id));
     if let Some(shim) = known.filter(ShimId::is_alive) {
         kill_shim(&shim, &context.home.control_socket(&id, "agent"), &why(reason)).await?;
     }
     let workspace = context.home.workspace(&id.run, &id.task);
     // Where there is no pid namespace, what has left the tree may have outlived it.
     let (marker, place) = (marker(context, &id), workspace.clone());
-    let left = context.blocking(move || Ok(kill_survivors(&survivors(&marker, &place)?, SURVIVORS_PATIENCE)?)).await?;
+    let left = context
+        .blocking(move || {
+            let mut found = survivors(&marker, &place)?;
+            found.retain(|each| !is_contained || each.trace == Trace::Marker || !is_beside_us(each.pid));
+            Ok(kill_survivors(&found, SURVIVORS_PATIENCE)?)
+        })
+        .await?;
     if !left.is_empty() {
         return Err(Error::Internal(format!("{} processes of attempt {id} do not end", left.len())));
     }
@@ -51,6 +63,13 @@ pub(crate) async fn perform(
     }
     crate::fault::point("after_end");
     Ok(news(AttemptNews::Ended))
+}
+
+/// Whether a process is in our own pid namespace; one of a namespace that is just ending is not.
+fn is_beside_us(pid: i32) -> bool {
+    let namespace = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+    let ours = namespace("self");
+    ours.is_some() && namespace(&pid.to_string()) == ours
 }
 
 /// Ends the command that a folder and a marker belong to, where one is running.

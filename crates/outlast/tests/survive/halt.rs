@@ -161,3 +161,23 @@ fn an_engine_that_is_suspended_is_told_of_by_whoever_asks_it() {
     parked_with_its_work(&world);
     goes_on(&world);
 }
+
+#[test]
+fn a_person_who_looks_into_a_workspace_is_not_ended_with_its_agent() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    let task = world.task("works");
+    let mut shell = std::process::Command::new("sleep");
+    let mut shell = shell.arg("600").current_dir(task["workspace"].as_str().unwrap()).spawn().unwrap();
+    let (folder, _) = world.living_shims().remove(0);
+    world.run(&["stop"]).ends(0);
+    run.end().ends(0);
+    let ended = shell.try_wait().unwrap();
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    // Where the host has no pid namespaces, nobody can tell a person from what an agent has left.
+    let contained = outlast_process::files::load_shim(&folder).unwrap().unwrap().containment.pid_ns;
+    assert_eq!(ended.is_none(), contained, "{ended:?}");
+    parked_with_its_work(&world);
+}
