@@ -71,6 +71,9 @@ pub struct Timeouts {
     pub idle: Option<Duration>,
     /// Until the first output or the first request.
     pub start: Option<Duration>,
+    /// Whether a word on standard error is a first output as well: an agent that only complains there has not begun.
+    #[serde(default)]
+    pub stderr_is_a_start: bool,
 }
 
 /// Paths by what may be done beneath them; whatever is beneath none of them is out of reach.

@@ -92,7 +92,7 @@ async fn run_one(
         sandbox: sandbox(context, &[&place.cwd, &place.home, &place.temp]),
         connect_ports: Some(Vec::new()),
         containment: ContainmentChoice::Auto,
-        timeouts: Timeouts { wall: Some(place.timeout), idle: None, start: None },
+        timeouts: Timeouts { wall: Some(place.timeout), idle: None, start: None, stderr_is_a_start: false },
         kill_grace: KILL_GRACE,
         output_limit_bytes: OUTPUT_LIMIT_BYTES,
         line_limit_bytes: LINE_LIMIT_BYTES,

@@ -75,7 +75,7 @@ pub(crate) fn build(context: &Context, ask: &Ask<'_>) -> Result<Ready, Fault> {
     let brief = brief(context, ask, kind)?;
     leave(&brief.home, GOAL, &brief.prompt)?;
     let launch = adapter.launch(&brief).map_err(|e| Fault::new(Class::Startup, e.to_string()))?;
-    let spec = spec(context, ask, &brief, launch)?;
+    let spec = spec(context, ask, kind, &brief, launch)?;
     Ok(Ready { spec, adapter })
 }
 
@@ -163,7 +163,7 @@ fn program(context: &Context, kind: Kind) -> Result<PathBuf, Fault> {
     Ok(discover::real_program(kind, &entry))
 }
 
-fn spec(context: &Context, ask: &Ask<'_>, brief: &Brief, launch: Launch) -> Result<LaunchSpec, Fault> {
+fn spec(context: &Context, ask: &Ask<'_>, kind: Kind, brief: &Brief, launch: Launch) -> Result<LaunchSpec, Fault> {
     let attempt_dir = context.home.attempt(ask.id);
     private_dir(&attempt_dir)?;
     let mut sandbox = sandbox(context, &[ask.workspace, &brief.home, &brief.temp]);
@@ -182,6 +182,8 @@ fn spec(context: &Context, ask: &Ask<'_>, brief: &Brief, launch: Launch) -> Resu
             wall: Some(ask.task.timeout),
             idle: Some(ask.task.idle_timeout),
             start: Some(START_TIMEOUT.min(ask.task.timeout)),
+            // Any program may tell of its progress there; the known CLIs have begun when they speak or ask a model.
+            stderr_is_a_start: kind == Kind::Command,
         },
         kill_grace: KILL_GRACE,
         output_limit_bytes: OUTPUT_LIMIT_BYTES,

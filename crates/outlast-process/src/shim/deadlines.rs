@@ -34,6 +34,12 @@ impl Deadlines {
         self.last_activity = self.counted(now);
     }
 
+    /// Something was said on standard error: a sign of life, and of a start only where the launch says so.
+    pub(crate) fn note_complaint(&mut self, now: Instant) {
+        self.any_activity |= self.limits.stderr_is_a_start;
+        self.last_activity = self.counted(now);
+    }
+
     /// Stops or starts the clock; saying the same twice changes nothing.
     pub(crate) fn set_held(&mut self, held: bool, now: Instant) {
         match (held, self.held_since) {
@@ -79,7 +85,7 @@ mod tests {
 
     fn limits(wall: u64, idle: u64, start: u64) -> Timeouts {
         let seconds = |n| Some(Duration::from_secs(n));
-        Timeouts { wall: seconds(wall), idle: seconds(idle), start: seconds(start) }
+        Timeouts { wall: seconds(wall), idle: seconds(idle), start: seconds(start), stderr_is_a_start: false }
     }
 
     #[test]
@@ -94,6 +100,21 @@ mod tests {
         assert_eq!(clock.struck(at(39)), Some(TimeoutKind::Idle));
         clock.note_activity(at(90));
         assert_eq!(clock.struck(at(100)), Some(TimeoutKind::Wall));
+    }
+
+    #[test]
+    fn d02_a_complaint_is_no_start_and_breaks_a_silence() {
+        let zero = Instant::now();
+        let at = |s| zero + Duration::from_secs(s);
+        let mut clock = Deadlines::new(limits(100, 30, 10), zero);
+        clock.note_complaint(at(1));
+        assert_eq!(clock.struck(at(10)), Some(TimeoutKind::Start));
+        clock.note_activity(at(2));
+        clock.note_complaint(at(25));
+        assert_eq!((clock.struck(at(54)), clock.struck(at(55))), (None, Some(TimeoutKind::Idle)));
+        let mut speaks = Deadlines::new(Timeouts { stderr_is_a_start: true, ..limits(100, 30, 10) }, zero);
+        speaks.note_complaint(at(1));
+        assert_eq!(speaks.struck(at(10)), None);
     }
 
     #[test]

@@ -24,6 +24,9 @@ use super::prepare::now_millis;
 use super::program::{Next, Status, take_status};
 use super::tree::Tree;
 
+/// Which of the two outputs is standard error.
+const STDERR: usize = 1;
+
 /// Everything the shim owns while the program runs.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
@@ -120,7 +123,10 @@ impl Supervisor {
             Source::Status => self.take_statuses(),
             Source::Output(index) => {
                 if self.outputs[index].drain() > 0 {
-                    self.deadlines.note_activity(Instant::now());
+                    match index {
+                        STDERR => self.deadlines.note_complaint(Instant::now()),
+                        _ => self.deadlines.note_activity(Instant::now()),
+                    }
                     self.announce_output(true);
                 }
             }

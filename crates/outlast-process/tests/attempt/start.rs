@@ -110,7 +110,7 @@ pub(crate) const TESTS: &[Test] = &[
         block_on(async {
             let mut bench = Bench::new("echo Reading additional input from stdin... >&2; sleep 600");
             let (start, idle) = (Some(Duration::from_secs(10)), Some(Duration::from_millis(150)));
-            bench.spec.timeouts = Timeouts { wall: None, idle, start };
+            bench.spec.timeouts = Timeouts { wall: None, idle, start, stderr_is_a_start: false };
             let ended = bench.run(spawner).await;
             assert_eq!(ended.exit.reason, ExitReason::IdleTimeout);
             assert_eq!(ended.stderr, "Reading additional input from stdin...\n");
