@@ -90,6 +90,15 @@ impl Adapter for Command {
             ExitStatus::Code(TRY_LATER) => Verdict::TryLater,
             _ if exit.lingered && result.is_some_and(|(ok, _)| *ok) => verdict::finished(said),
             status => {
+                // What only a provider says of an account or a conversation is the cause, whoever repeats it.
+                if let Some((class, line)) = verdict::complaint(summary)
+                    && matches!(
+                        class,
+                        Class::WindowQuota | Class::Billing | Class::ContextOverflow | Class::CorruptSession
+                    )
+                {
+                    return verdict::failed(class, line.to_owned());
+                }
                 let last = summary.complaints.back().map(|line| format!(": {line}")).unwrap_or_default();
                 verdict::failed(Class::Crash, format!("it ended with {}{last}", verdict::named(status)))
             }

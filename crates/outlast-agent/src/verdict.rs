@@ -110,7 +110,7 @@ pub(crate) fn ended_badly(status: ExitStatus, summary: &Summary) -> Verdict {
 }
 
 /// The last line of error output that names a cause, and its class.
-fn complaint(summary: &Summary) -> Option<(Class, &str)> {
+pub(crate) fn complaint(summary: &Summary) -> Option<(Class, &str)> {
     let classified = summary.complaints.iter().rev().map(|line| (refusal::classify(None, line), line.as_str()));
     classified.into_iter().find(|(class, _)| *class != Class::Unknown)
 }

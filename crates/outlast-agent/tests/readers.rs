@@ -164,6 +164,10 @@ fn a_command_is_judged_by_its_exit_code_and_its_closing_words() {
     assert_eq!(judge("", Exit::code(75)), Verdict::TryLater);
     let question = judge("Blocked: question: which one?\n", Exit::code(0));
     assert_eq!(question, Verdict::Question { text: "which one?".into() });
+    let limit = b"ERROR: You've hit your usage limit, try again at Apr 16th, 2026 12:04 AM.\nexit\n";
+    let (_, summary) = read(Kind::Command, b"", limit);
+    let verdict = adapter(Kind::Command).judge(&Exit::code(1), &summary);
+    assert!(matches!(verdict, Verdict::Failed { class: Class::WindowQuota, .. }), "a11: {verdict:?}");
     for exit in [Exit::code(1), Exit::code(127), Exit::signal(11)] {
         let Verdict::Failed { class: Class::Crash, why } = judge("Changed: a.txt\n", exit) else { panic!("{exit:?}") };
         assert!(why.ends_with("a last complaint"), "{why}");
