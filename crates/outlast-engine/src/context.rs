@@ -1,6 +1,6 @@
 //! What every operation works with: the repositories, the spawner, the plans, the loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,6 +46,8 @@ pub(crate) struct Context {
     plans: Mutex<BTreeMap<RunId, Arc<Plan>>>,
     locks: Mutex<TaskLocks>,
     trees: Mutex<TaskLocks>,
+    /// What was said of a run already: it holds for all of its tasks.
+    told: Mutex<BTreeSet<(RunId, String)>>,
     trouble: broadcast::Sender<Trouble>,
 }
 
@@ -105,6 +107,7 @@ impl Context {
             plans: Mutex::default(),
             locks: Mutex::default(),
             trees: Mutex::default(),
+            told: Mutex::default(),
             trouble: broadcast::channel(TROUBLES_KEPT).0,
         }
     }
@@ -304,9 +307,16 @@ impl Context {
     }
 
     /// Tells whoever listens what a person should know of an attempt, although it goes on.
-    fn note_finding(&self, id: &AttemptId, what: String) {
+    pub(crate) fn note_finding(&self, id: &AttemptId, what: String) {
         tracing::warn!(attempt = %id, what, "a finding");
         drop(self.trouble.send(Trouble { task: Some(id.task.clone()), what, no_space: false, again: false }));
+    }
+
+    /// As [`Context::note_finding`], once for all tasks of a run.
+    pub(crate) fn note_finding_once(&self, id: &AttemptId, what: String) {
+        if lock(&self.told).insert((id.run.clone(), what.clone())) {
+            self.note_finding(id, what);
+        }
     }
 
     /// Tells whoever listens that nothing is started until the disk has room.

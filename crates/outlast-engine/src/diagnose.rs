@@ -76,6 +76,12 @@ fn git(error: &outlast_git::Error) -> Diagnostic {
             let code = format!("repository/{}", refusal.code());
             Diagnostic::error(code, ExitCode::Repository, refusal.to_string()).because(refusal.why()).fix(refusal.fix())
         }
+        outlast_git::Error::InsideRepository { path, root } => {
+            let what = format!("`{}` lies inside the repository `{}`", path.display(), root.display());
+            Diagnostic::error("host/home-in-repository", ExitCode::Host, what)
+                .because("`git add`, test runners and indexers would take the workspaces of agents for the project's own files")
+                .fix("set OUTLAST_HOME to a folder outside of it")
+        }
         error => Diagnostic::error("git/failed", ExitCode::Host, error.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! What a checkpoint did not take, in words: work that is in the workspace alone, and that nobody must miss unawares.
 
-use outlast_git::{ByteSlice as _, FILE_LIMIT_DEFAULT, Note, SkipReason};
+use outlast_git::{ByteSlice as _, FILE_LIMIT_DEFAULT, Note, Report, SkipReason};
 
 /// How many paths are named.
 const PATHS_NAMED: usize = 3;
@@ -36,6 +36,25 @@ pub(crate) fn finding(notes: &[Note]) -> Option<String> {
     })
 }
 
+/// What workspaces lack of the user's checkout, in words; nothing where they are like it.
+pub(crate) fn lacking(report: &Report) -> Option<String> {
+    let mut lacks = Vec::new();
+    if let Some(hooks) = &report.hooks_absent {
+        lacks.push(format!(
+            "the hooks folder `{hooks}` is not in the commit, so none of its hooks runs (`setup` may make it)"
+        ));
+    }
+    if let Some(count) = report.filtered.get("lfs") {
+        lacks.push(format!("{count} files of Git LFS are pointers (`setup` may run `git lfs pull`)"));
+    }
+    if !report.not_included.is_empty() {
+        let named: Vec<String> =
+            report.not_included.iter().take(PATHS_NAMED).map(|path| format!("`{}`", path.to_str_lossy())).collect();
+        lacks.push(format!("`.worktreeinclude` names {}, which leads out of the tree or is no file", named.join(", ")));
+    }
+    (!lacks.is_empty()).then(|| format!("in workspaces {}", lacks.join("; ")))
+}
+
 fn why(reason: &SkipReason) -> String {
     match reason {
         SkipReason::TooLarge { bytes } => format!("{bytes} bytes, more than {FILE_LIMIT_DEFAULT}"),
@@ -51,6 +70,18 @@ mod tests {
 
     fn skipped(path: &str, reason: SkipReason) -> Note {
         Note::Skipped { path: path.into(), reason }
+    }
+
+    #[test]
+    fn e17_e18_what_a_workspace_lacks_is_named() {
+        assert_eq!(lacking(&Report::default()), None);
+        let mut report = Report { hooks_absent: Some(".husky/_".to_owned()), ..Report::default() };
+        report.filtered.insert("crypt".to_owned(), 3);
+        assert!(lacking(&report).unwrap().contains("`.husky/_` is not in the commit"));
+        report.filtered.insert("lfs".to_owned(), 2);
+        report.not_included.push(b"esc.log".to_vec());
+        let told = lacking(&report).unwrap();
+        assert!(told.contains("2 files of Git LFS") && told.contains("`esc.log`") && !told.contains("crypt"), "{told}");
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl Repositories {
         // What lands is a commit in the user's name: without one, nothing need be started.
         self.user.user_identity()?;
         self.user.committer_identity()?;
+        // Workspaces lie in the home: none may lie where the user's own commands would crawl it.
+        let (path, root) = (self.home.root().to_owned(), self.user.root().to_owned());
+        if path.canonicalize().unwrap_or_else(|_| path.clone()).starts_with(&root) {
+            return Err(outlast_git::Error::InsideRepository { path, root }.into());
+        }
         let base = match self.user.resolve_target(target)?.tip {
             Some(tip) => tip,
             None => self.user.head()?.commit,

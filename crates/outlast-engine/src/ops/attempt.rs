@@ -175,6 +175,7 @@ async fn watch(
             }
             () = linger => {
                 lingered = true;
+                context.note_finding(&attempt.id, "it lingered after its last word, so it is ended".to_owned());
                 match &mut client {
                     Some(client) => client.kill("it lingered after its last word").await.map_err(Error::from)?,
                     None => shim.kill().map_err(Error::from)?,

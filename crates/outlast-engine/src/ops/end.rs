@@ -31,11 +31,15 @@ pub(crate) async fn perform(
     crate::fault::point("before_end");
     let news = |news| Command::Attempt { run: id.run.clone(), task: id.task.clone(), number: id.number, epoch, news };
     let dir = context.home.attempt(&id);
-    let file = context.launched(&dir).await?;
+    let (file, is_damaged) = match context.launched(&dir).await {
+        // A damaged file names nobody: the journal does, and whatever else lives of it bears its marker.
+        Err(Error::Process(outlast_process::Error::Format { .. })) => (None, true),
+        other => (other?, false),
+    };
     // A pid namespace ends with its shim: who else is in the workspace, and not in it, is a person's shell or editor.
     let is_contained = match &file {
         Some(file) => file.containment.pid_ns,
-        None => shim.is_none(),
+        None => shim.is_none() && !is_damaged,
     };
     let known = file.map(|file| file.shim).or_else(|| shim.map(shim_id));
     if let Some(shim) = known.filter(ShimId::is_alive) {

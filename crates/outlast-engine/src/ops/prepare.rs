@@ -8,9 +8,10 @@ use outlast_core::record::Rung;
 use outlast_core::{Class, Oid, plan};
 
 use crate::context::Context;
+use crate::notes;
 use crate::ops::attempt::{Attempt, Fault, is_there};
 use crate::ops::setup;
-use crate::repositories::Base;
+use crate::repositories::{Base, Repositories};
 
 /// A workspace that an agent can start in.
 pub(crate) struct Prepared {
@@ -36,7 +37,11 @@ pub(crate) async fn workspace(context: &Arc<Context>, attempt: &Attempt, plan: &
     let is_new = attempt.rung == Rung::Fresh || !is_there(&path);
     let was_lost = known.checkpoint.is_some() && !is_there(&path);
     let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), known.checkpoint);
-    context.in_git(move |git| git.workspace(&for_git, &on_base, &run_base, restore).map(drop)).await?;
+    let make = move |git: &Repositories| git.workspace(&for_git, &on_base, &run_base, restore);
+    let made = context.in_git(make).await?;
+    if is_new && let Some(what) = notes::lacking(made.report()) {
+        context.note_finding_once(&id, what);
+    }
     if was_lost && matches!(attempt.rung, Rung::Session(_)) {
         // The session knows of work that came after the checkpoint, and would not do it again.
         let why = "its workspace was lost and is back as it was at its last turn: its session knows too much";
