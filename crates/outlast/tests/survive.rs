@@ -27,16 +27,24 @@ mod kills;
 mod lab;
 #[path = "survive/landing.rs"]
 mod landing;
+#[path = "survive/limits.rs"]
+mod limits;
 #[path = "survive/log.rs"]
 mod log;
 #[path = "survive/names.rs"]
 mod names;
+#[path = "survive/processes.rs"]
+mod processes;
 #[path = "survive/review.rs"]
 mod review;
 #[path = "survive/running.rs"]
 mod running;
+#[path = "survive/sessions.rs"]
+mod sessions;
 #[path = "survive/spend.rs"]
 mod spend;
+#[path = "survive/trees.rs"]
+mod trees;
 #[path = "survive/turns.rs"]
 mod turns;
 #[path = "survive/user.rs"]

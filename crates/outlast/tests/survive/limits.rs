@@ -1,0 +1,180 @@
+//! The cases of group A: limits that kill agents elsewhere, and what is left of their work here.
+
+use std::collections::BTreeMap;
+
+use outlast_testkit::fixture::Repo;
+use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
+use serde_json::Value;
+
+use crate::world::{Plan, World, text};
+
+const RESUMES: [&str; 4] = ["--retries", "0", "--resume", "{resume}"];
+
+fn rule(step: usize, fault: Fault, times: Option<u64>) -> Rule {
+    Rule { when: When { step: Some(step), ..When::default() }, fault, times }
+}
+
+/// How often each fact is in a task's log.
+fn facts(world: &World, task: &str) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for line in world.run(&["log", task, "--json"]).ends(0).stdout.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        *found.entry(text(&record["event"])).or_default() += 1;
+    }
+    found
+}
+
+/// The session of each conversation is the same before and after the limit: nothing is read anew.
+#[test]
+fn a01_a_billing_cycle_that_ends_in_the_midst_of_edits_parks_them_and_breaks_nobody_elses_build() {
+    let refuse = Fault::Refuse { reason: RefusalKind::BillingCycle, seconds: Some(8) };
+    let mut closed = rule(3, refuse, Some(4));
+    closed.when.key = Some("sk-real".to_owned());
+    let world = World::with_script(Script::default().with_fault(closed));
+    std::fs::write(world.env.root().join("key-2"), "sk-other\n").unwrap();
+    let account = |name: &str, key: &str| {
+        let key = world.env.root().join(key).display().to_string();
+        let url = world.provider.url();
+        format!("[account.{name}]\nprovider = \"anthropic\"\nbase_url = {url:?}\nkey_file = {key:?}\n")
+    };
+    world.env.write_config(&format!("{}{}", account("main", "key"), account("second", "key-2"))).unwrap();
+    let program = env!("CARGO_BIN_EXE_outlast");
+    let other = format!(
+        "concurrency = 6\nland = \"auto\"\nhold = \"1s\"\n\n[agent.other]\nkind = \"command\"\n\
+         accounts = [\"second\"]\ncommand = [{program:?}, \"__agent\", \"{{goal_file}}\"]"
+    );
+    let mut plan = Plan::new(&other).agent_arguments(&RESUMES);
+    for id in ["a", "b", "c", "d"] {
+        // What it has written when the limit comes does not pass the project's check.
+        let script = format!(
+            "write parts/{id}.txt \"half\"\nread README.md\nwrite parts/{id}.txt \"part {id}\\n\"\nread parts/{id}.txt"
+        );
+        plan = plan.task(id, &script, &format!("writes = [\"parts/{id}.txt\"]\nretries = 0"));
+    }
+    for id in ["e", "f"] {
+        let script = format!("write parts/{id}.txt \"part {id}\\n\"");
+        plan = plan.task(id, &script, &format!("writes = [\"parts/{id}.txt\"]\nagent = \"other\"\nretries = 0"));
+    }
+    world.plan(&plan);
+    let base = world.repo.commit_id("HEAD").unwrap();
+    world.run(&["run", "--yes", "--no-wait"]).ends(6).says("is being parked until an account opens");
+
+    let store = Repo::at(world.homes()[0].join("store.git"));
+    for id in ["e", "f"] {
+        let task = world.task(id);
+        assert!(matches!(task["state"].as_str(), Some("done" | "landed")), "{task:#}");
+    }
+    for id in ["a", "b", "c", "d"] {
+        let task = world.task(id);
+        assert!(matches!(task["state"].as_str(), Some("parked" | "held" | "waiting")), "{task:#}");
+        let half = format!("{}:parts/{id}.txt", text(&task["checkpoint"]));
+        assert_eq!(store.text(&["show", &half]).unwrap(), "half", "its work is kept");
+    }
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    for id in ["a", "b", "c", "d"] {
+        let task = world.task(id);
+        assert!(task["attempts"] == 1 || task["resumed_by"] == "session", "{task:#}");
+    }
+    // Each turn was paid for once: five of each that met the limit, two of the others.
+    let bill = world.provider.bill();
+    assert_eq!(bill.total.requests - bill.total.refused, 4 * 5 + 2 * 2, "{bill:#?}");
+    world.every_commit_passes(&world.target(), &base);
+    world.nothing_is_left();
+}
+
+#[test]
+fn a05_of_22_tasks_15_die_and_every_start_has_one_terminal_record_also_after_a_crash() {
+    let world = World::new();
+    let mut plan = Plan::new("concurrency = 4\nland = \"auto\"");
+    let ids: Vec<String> = (1..=22).map(|number| format!("t{number}")).collect();
+    for (at, id) in ids.iter().enumerate() {
+        plan = match at % 3 == 0 && at < 21 {
+            true => plan.part(id),
+            false => plan.task(id, "die 1", "retries = 0"),
+        };
+    }
+    world.plan(&plan);
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["t5 ", "crash"]);
+    assert!(run.kill_9().was_killed());
+    world.run(&["resume"]).ends(5);
+    let states = world.states();
+    let count = |wanted: &str| states.iter().filter(|(_, state)| state == wanted).count();
+    assert_eq!((count("landed"), count("failed")), (7, 15), "{states:?}");
+    assert_eq!(world.status()["state"], "degraded");
+    for id in &ids {
+        let facts = facts(&world, id);
+        assert_eq!(facts.get("attempt_started"), facts.get("attempt_ended"), "{id}: {facts:?}");
+        assert!(facts.contains_key("attempt_started"), "{id}: {facts:?}");
+    }
+    world.nothing_is_left();
+}
+
+#[test]
+fn a09_a_stream_that_breaks_is_no_fault_of_the_task_and_goes_on_in_its_session() {
+    let cut = Fault::Cut { after_frames: 3, and_bytes: 0 };
+    let world = World::with_script(Script::default().with_fault(rule(2, cut, Some(1))));
+    let script = "write parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\n\"";
+    let plan = Plan::new("land = \"auto\"").agent_arguments(&RESUMES);
+    world.plan(&plan.task("work", script, "writes = [\"parts/**\"]\nretries = 0"));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    let task = world.task("work");
+    assert!(task["attempts"] == 1 || task["resumed_by"] == "session", "{task:#}");
+    let facts = facts(&world, "work");
+    assert_eq!(facts.get("attempt_started"), facts.get("attempt_ended"), "{facts:?}");
+    world.nothing_is_left();
+}
+
+#[test]
+fn a12_a19_the_cause_is_what_the_provider_said_and_nothing_is_tried_again() {
+    // Not a window that comes back: a person has to pay. It comes as 400, as a broken request does.
+    let refuse = Fault::Refuse { reason: RefusalKind::InsufficientFunds, seconds: None };
+    let world = World::with_script(Script::default().with_fault(rule(1, refuse, None)));
+    world.plan(&Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0"]).part("one"));
+    world.run(&["run", "--yes"]).says("credit balance is too low");
+    let task = world.task("one");
+    assert_eq!((&task["cause"], &task["attempts"]), (&"billing".into(), &1.into()), "{task:#}");
+    assert_eq!(world.provider.bill().total.requests, 1);
+    world.nothing_is_left();
+}
+
+#[test]
+fn a20_success_after_a_refusal_and_without_a_change_is_none() {
+    let refuse = Fault::Refuse { reason: RefusalKind::Auth, seconds: None };
+    let world = World::with_script(Script::default().with_fault(rule(1, refuse, None)));
+    let program = env!("CARGO_BIN_EXE_outlast");
+    let script = format!("'{program}' __agent \\\"$0\\\"; exit 0");
+    let liar = format!(
+        "land = \"auto\"\n\n[agent.liar]\nkind = \"command\"\naccounts = [\"main\"]\n\
+         command = [\"sh\", \"-c\", \"{script}\", \"{{goal_file}}\"]"
+    );
+    let keys = "writes = [\"parts/one.txt\"]\nagent = \"liar\"\nretries = 0";
+    world.plan(&Plan::new(&liar).task("one", "write parts/one.txt \"part one\\n\"", keys));
+    world.run(&["run", "--yes"]).ends(5);
+    let task = world.task("one");
+    assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"gave_up".into()), "{task:#}");
+    world.nothing_is_left();
+}
+
+#[test]
+fn a16_a_provider_that_is_away_is_asked_by_one_request_and_not_by_all() {
+    let away = Rule { when: When { before_seconds: Some(4.0), ..When::default() }, fault: Fault::Drop, times: None };
+    let world = World::with_script(Script::default().with_fault(away));
+    let mut plan = Plan::new("land = \"auto\"\nconcurrency = 15").agent_arguments(&["--retries", "0"]);
+    let ids: Vec<String> = (1..=15).map(|number| format!("t{number}")).collect();
+    for id in &ids {
+        plan = plan.part(id);
+    }
+    world.plan(&plan);
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    for id in &ids {
+        assert_eq!(world.task(id)["attempts"], 1, "{id} never noticed");
+    }
+    let dropped = world.provider.log().iter().filter(|entry| entry.fault.as_deref() == Some("drop")).count();
+    // Those that were on their way, and then one try after 1, 2 and 4 seconds at most.
+    assert!(dropped <= 15 + 4, "{dropped}");
+    world.nothing_is_left();
+}

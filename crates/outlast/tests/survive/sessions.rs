@@ -1,0 +1,152 @@
+//! The cases of group H on the real binary: sessions that break, state files that are damaged, homes that are shared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
+use serde_json::json;
+
+use crate::world::{Plan, World};
+
+const TWO: &str = "write parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\n\"";
+
+fn resuming() -> Plan {
+    let plan = Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0", "--resume", "{resume}"]);
+    plan.task("work", TWO, "writes = [\"parts/**\"]\nretries = 0")
+}
+
+fn with_fault(fault: Fault) -> World {
+    let rule = Rule { when: When { step: Some(2), ..When::default() }, fault, times: Some(1) };
+    let world = World::with_script(Script { keep_bodies: true, ..Script::default() }.with_fault(rule));
+    world.plan(&resuming());
+    world
+}
+
+/// A session that the provider will never take again is given up at once, and costs no try.
+fn goes_on_in_a_new_session(fault: Fault) {
+    let world = with_fault(fault);
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    let task = world.task("work");
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"hand_over".into()), "{task:#}");
+    let refused = world.provider.bill().total.refused;
+    assert_eq!(refused, 1, "nobody asks with the broken session again");
+    let told =
+        world.provider.model_requests().iter().filter_map(|entry| world.provider.body(entry.number)).any(|body| {
+            let body = String::from_utf8_lossy(&body).into_owned();
+            body.contains("Another agent worked on this task before you") && body.contains("parts/a.txt")
+        });
+    assert!(told, "the new one knows what is done");
+    world.nothing_is_left();
+}
+
+#[test]
+fn h01_a_session_whose_tool_results_are_missing_is_not_tried_again() {
+    goes_on_in_a_new_session(Fault::Refuse { reason: RefusalKind::CorruptSession, seconds: None });
+}
+
+#[test]
+fn h07_a_session_whose_signatures_are_damaged_is_not_tried_again() {
+    let message = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+    goes_on_in_a_new_session(Fault::Status { status: 400, headers: [].into(), body });
+}
+
+fn silent_in_the_second_turn() -> World {
+    with_fault(Fault::Hold { seconds: None })
+}
+
+fn end_agents(world: &World) {
+    for (_, pid) in world.living_shims() {
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    }
+}
+
+#[test]
+fn h18_the_session_is_on_record_before_any_work_and_is_gone_on_with_after_a_crash() {
+    let world = silent_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    assert!(run.kill_9().was_killed());
+    end_agents(&world);
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    let task = world.task("work");
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"session".into()), "{task:#}");
+    // The first turn is in the session: it is not asked for again.
+    let first = world.provider.model_requests().iter().filter(|entry| entry.step == Some(1)).count();
+    assert_eq!(first, 1);
+    world.nothing_is_left();
+}
+
+#[test]
+fn h15_state_files_of_no_byte_cost_at_most_what_was_in_them() {
+    let world = silent_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    assert!(run.kill_9().was_killed());
+    end_agents(&world);
+    let mut emptied = 0;
+    for file in walk(&world.homes()[0].join("attempts")) {
+        if file.extension().is_some_and(|extension| extension == "json") {
+            fs::write(&file, "").unwrap();
+            emptied += 1;
+        }
+    }
+    assert!(emptied > 0);
+    world.run(&["status"]).ends(0);
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    for file in walk(&world.homes()[0].join("attempts")) {
+        if fs::metadata(&file).unwrap().len() == 0 {
+            fs::remove_file(&file).unwrap();
+        }
+    }
+    world.nothing_is_left();
+}
+
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn h16_agents_share_no_home_and_leave_the_users_alone() {
+    let world = World::new();
+    fs::write(world.env.home().join(".agent.json"), "theirs").unwrap();
+    let script = |id: &str| {
+        format!(
+            "run \"test ! -e $HOME/.agent.json && echo {id} > $HOME/.agent.json && mkdir -p parts\"\n\
+             run \"echo part $(cat $HOME/.agent.json) > parts/{id}.txt\""
+        )
+    };
+    let mut plan = Plan::new("concurrency = 8\nland = \"auto\"");
+    for number in 1..=8 {
+        let id = format!("t{number}");
+        plan = plan.task(&id, &script(&id), &format!("writes = [\"parts/{id}.txt\"]\nretries = 0"));
+    }
+    world.plan(&plan);
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(fs::read_to_string(world.env.home().join(".agent.json")).unwrap(), "theirs");
+}
+
+#[test]
+fn h09_only_what_failed_runs_again_wherever_it_stands_in_the_plan() {
+    let world = World::new();
+    let mut plan = Plan::new("concurrency = 4\nland = \"auto\"");
+    for number in 1..=12 {
+        let id = format!("t{number}");
+        let script = format!("write parts/{id}.txt \"part {id}\\n\"");
+        let fails = if number == 4 { "fail-first 1 \"true\"\n" } else { "" };
+        plan = plan.task(&id, &format!("{fails}{script}"), &format!("writes = [\"parts/{id}.txt\"]\nretries = 1"));
+    }
+    world.plan(&plan);
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    let attempts: Vec<u64> =
+        (1..=12).map(|number| world.task(&format!("t{number}"))["attempts"].as_u64().unwrap()).collect();
+    assert_eq!(attempts, [1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
+}

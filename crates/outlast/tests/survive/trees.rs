@@ -1,0 +1,119 @@
+//! The cases of group E on the real binary: what a run starts from, what it refuses, what it says of a repository.
+
+use outlast_testkit::fixture::Repo;
+
+use crate::running::Running;
+use crate::user::Snapshot;
+use crate::world::{Plan, World};
+
+fn landing() -> Plan {
+    Plan::new("land = \"auto\"").part("one")
+}
+
+/// The parent of the only commit that landed.
+fn lands_on(world: &World, base: &str) {
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.repo.commit_id(&format!("{}^", world.target())).unwrap(), base);
+}
+
+#[test]
+fn e01_thirteen_tasks_land_while_somebody_holds_every_lock_of_the_repository() {
+    let world = World::new();
+    let mut plan = Plan::new("land = \"auto\"\nconcurrency = 13");
+    for number in 1..=13 {
+        plan = plan.part(&format!("t{number}"));
+    }
+    world.plan(&plan);
+    let locks = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "refs/heads/main.lock", "gc.pid"];
+    for lock in locks {
+        world.repo.write(format!(".git/{lock}"), "").unwrap();
+    }
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["packed-refs.lock", "File exists"]);
+    for lock in locks {
+        let lock = world.repo.dir().join(".git").join(lock);
+        assert!(lock.exists(), "{} is not ours to remove", lock.display());
+        std::fs::remove_file(lock).unwrap();
+    }
+    run.end().ends(0);
+    world.all_are("landed");
+}
+
+#[test]
+fn e07_a_run_starts_from_what_is_checked_out_ten_commits_ahead_or_on_an_orphan() {
+    let world = World::new();
+    world.plan(&landing());
+    world.repo.git(&["checkout", "--quiet", "-b", "feature"]).unwrap();
+    for number in 0..10 {
+        world.repo.commit_file("number", number.to_string(), "more").unwrap();
+    }
+    lands_on(&world, &world.repo.commit_id("feature").unwrap());
+
+    world.repo.git(&["checkout", "--quiet", "--orphan", "fresh"]).unwrap();
+    world.repo.commit("root").unwrap();
+    let root = world.repo.commit_id("fresh").unwrap();
+    assert!(world.repo.commit_id("fresh^").is_err());
+    lands_on(&world, &root);
+}
+
+#[test]
+fn e21_without_a_name_nothing_starts() {
+    let world = World::new();
+    world.repo.git(&["config", "--unset", "user.email"]).unwrap();
+    world.plan(&landing());
+    let user = Snapshot::of(&world.repo, None);
+    let mut command = world.command(&["run", "--yes"]);
+    command.env_remove("GIT_AUTHOR_EMAIL").env_remove("GIT_COMMITTER_EMAIL").env_remove("EMAIL");
+    Running::of(command).end().ends(4).says("user.email");
+    user.is_untouched("refused");
+    assert!(world.provider.model_requests().is_empty());
+}
+
+#[test]
+fn e22_names_with_line_ends_quotes_and_tabs_land_and_are_shown() {
+    let world = World::new();
+    let script = "run \"mkdir -p odd && printf x > \\\"$(printf 'odd/a\\\\nb\\\\t\\\\042c\\\\042')\\\"\"";
+    world.plan(&Plan::new("land = \"auto\"").task("one", script, "writes = [\"odd/**\"]"));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    let tree = world.repo.git(&["ls-tree", "-r", "-z", "--name-only", &world.target(), "odd"]).unwrap();
+    assert_eq!(String::from_utf8(tree).unwrap(), "odd/a\nb\t\"c\"\0");
+    let shown = world.run(&["diff", "one", "--json"]).ends(0).json();
+    assert_eq!(shown["files"][0]["path"], "odd/a\nb\t\"c\"", "{shown:#}");
+}
+
+#[test]
+fn e23_a_target_that_collides_with_a_branch_is_refused_before_anything_starts() {
+    let world = World::new();
+    world.repo.git(&["branch", "agents"]).unwrap();
+    world.plan(&Plan::new("land = \"auto\"\ntarget = \"Agents/run1\"").part("one"));
+    let user = Snapshot::of(&world.repo, None);
+    world.run(&["run", "--yes"]).ends(4).says("agents");
+    user.is_untouched("refused");
+}
+
+#[test]
+fn e27_a_home_inside_the_repository_is_refused() {
+    let world = World::new();
+    world.plan(&landing());
+    let mut command = world.command(&["run", "--yes"]);
+    command.env("OUTLAST_HOME", world.repo.dir().join("state"));
+    Running::of(command).end().ends(12).says("lies inside the repository").says("set OUTLAST_HOME");
+    assert!(world.provider.model_requests().is_empty());
+}
+
+#[test]
+fn e17_e18_what_a_workspace_lacks_of_the_checkout_is_said_once() {
+    let world = World::new();
+    let repo: &Repo = &world.repo;
+    repo.git(&["config", "core.hooksPath", ".husky/_"]).unwrap();
+    repo.write(".gitignore", "outlast.toml\n.husky/_/\n").unwrap();
+    repo.write(".gitattributes", "*.bin filter=lfs\n").unwrap();
+    repo.write("big.bin", "version https://git-lfs.github.com/spec/v1\n").unwrap();
+    repo.commit("hooks and large files").unwrap();
+    repo.write(".husky/_/pre-commit", "#!/bin/sh\n").unwrap();
+    world.plan(&landing().part("two"));
+    let ran = world.run(&["run", "--yes"]).ends(0).says("`.husky/_`").says("lfs");
+    assert_eq!(ran.stderr.matches(".husky/_").count(), 1, "{}", ran.stderr);
+}
