@@ -12,7 +12,7 @@ const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::OneTooMany, 1, ConcurrencyKept),
     (Bug::ScopesIgnored, 2, ScopesKept),
     (Bug::QuotaIgnored, 1, ClosedAccountsRespected),
-    (Bug::WorldsFaultCounts, 1, EndState),
+    (Bug::WorldsFaultCounts, 2, EndState),
     (Bug::StaleNewsTaken, 3, NewsOfTheLivingOnly),
     (Bug::LandsBeforeNeeds, 1, LandsAfterNeeds),
     (Bug::CancelForgotten, 1, InFlightIsDesired),
