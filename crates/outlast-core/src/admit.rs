@@ -408,9 +408,9 @@ impl Core {
     }
 
     fn may_land_now(&self, run: &RunId, task: &TaskId) -> bool {
-        self.runs.get(run).is_some_and(|run| {
-            run.mode != Mode::Paused && !run.is_landing() && run.index(task).is_some_and(|index| run.can_land(index))
-        })
+        self.runs
+            .get(run)
+            .is_some_and(|run| !run.is_landing() && run.index(task).is_some_and(|index| run.can_land(index)))
     }
 
     fn admit_discard(&self, now: Timestamp, run: RunId, task: TaskId) -> Result<Vec<Record>, Rejection> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::core::Core;
 use crate::ids::{Epoch, Oid, RunId, TaskId};
 use crate::record::{EndReason, Rung, ShimRef};
-use crate::run::{Mode, Run};
+use crate::run::Run;
 use crate::task::{Phase, Stage, Task};
 
 /// What should be in flight, by what tells one from another.
@@ -106,9 +106,8 @@ impl Core {
                     operations.insert(key(run, task, step), operation);
                 }
             }
-            // A stopped run still lands what a person asks for; a paused one waits.
-            if run.mode != Mode::Paused
-                && !run.is_landing()
+            // A run that is paused or stopped starts nothing, and still lands what is to land: that needs no agent.
+            if !run.is_landing()
                 && let Some(index) = run.next_to_land()
                 && let task = &run.tasks[index as usize]
                 && let Phase::Done(finished) = &task.phase

@@ -29,7 +29,7 @@ pub async fn leave_at_rest(engine: &LoopHandle, run: &RunId) -> Result<bool, Err
 
 fn rests(run: &Run) -> bool {
     let resting = matches!(run.mode, Mode::Finished(_) | Mode::Stopped | Mode::Paused) || run.waits_for_budget();
-    let lands = run.mode != Mode::Paused && run.lands_next();
+    let lands = run.lands_next();
     resting && run.active().next().is_none() && !lands
 }
 

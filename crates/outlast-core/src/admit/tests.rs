@@ -147,7 +147,7 @@ fn a_candidate_lands_only_when_it_is_wanted_and_nothing_else_lands() {
     let behind = format!("{plan}\n b landing x\n b landed x");
     check(&behind, candidate(), "a landing c");
     check(&format!("{behind}\n c landing y"), candidate(), "refused: task `a` is done: cannot land");
-    check(&format!("{behind}\n pause"), candidate(), "refused: task `a` is done: cannot land");
+    check(&format!("{behind}\n pause"), candidate(), "a landing c");
     check(&format!("{behind}\n a refused conflict"), candidate(), "refused: task `a` is done: cannot land");
     check(&format!("{behind}\n stop"), candidate(), "a landing c");
     check(&format!("{behind}\n a landing x"), candidate(), "refused: task `a` is landing: cannot land");

@@ -68,8 +68,8 @@ fn one_result_lands_at_a_time_in_the_order_of_results_and_after_its_needs() {
 }
 
 #[test]
-fn a_paused_run_lands_nothing_new_and_a_stopped_or_finished_one_what_is_wanted() {
-    check("run auto\n task a\n a done\n pause", "");
+fn a_paused_stopped_or_finished_run_lands_what_is_wanted() {
+    check("run auto\n task a\n a done\n pause", "a Candidate result-a");
     check("run auto\n task a\n a done\n a landing x\n pause", "a Move ->x");
     check("run auto\n task a\n a done\n stop", "a Candidate result-a");
     check("run\n task a\n a done\n finished done\n a want", "a Candidate result-a");

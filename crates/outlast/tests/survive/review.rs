@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use outlast_testkit::fixture::Repo;
+use outlast_testkit::provider::{Fault, Rule, Script, When};
 
 use crate::world::{Plan, World, text};
 
@@ -110,4 +111,21 @@ fn e14_clean_removes_only_what_is_kept_elsewhere_and_only_when_told() {
     // What waits for a person is all there.
     world.run(&["land", "third", "apart"]).ends(0);
     world.all_are("landed");
+}
+
+#[test]
+fn what_is_done_in_a_paused_run_lands_when_a_person_asks() {
+    let silent =
+        Rule { when: When { nth: Some(3), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(silent));
+    world.plan(&Plan::new("concurrency = 1").part("one").part("two"));
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["one", "is verified"]);
+    world.provider_saw("the second task", |log| log.len() >= 3);
+    world.run(&["pause"]).ends(0);
+    run.end();
+    assert_eq!(world.task("two")["state"], "parked");
+    world.run(&["land", "one"]).ends(0);
+    assert_eq!(world.task("one")["state"], "landed");
+    world.nothing_is_left();
 }
