@@ -180,6 +180,9 @@ pub struct RunLine {
     pub started_at: String,
     /// How many tasks are in each state.
     pub counts: BTreeMap<String, u32>,
+    /// When the first task that waits goes on by itself, RFC 3339, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<String>,
 }
 
 /// The five groups of task states that people think in.

@@ -111,6 +111,7 @@ fn runs_are_one_line_each() {
         state: text("running"),
         started_at: text(AT),
         counts: BTreeMap::from([(text("landed"), 3)]),
+        reset_at: None,
     };
     insta::assert_json_snapshot!(round(Runs { schema: schema("runs"), runs: vec![line] }));
 }

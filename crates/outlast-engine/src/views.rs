@@ -44,7 +44,14 @@ pub fn run_line(core: &Core, run: &Run, repository: Option<String>, now: Timesta
         state: state(core, run, now).to_owned(),
         started_at: rfc3339(run.started_at),
         counts: counts(run),
+        reset_at: goes_on_at(core, run, now).map(rfc3339),
     }
+}
+
+/// When the first of the tasks that wait goes on by itself, where that is known.
+fn goes_on_at(core: &Core, run: &Run, now: Timestamp) -> Option<Timestamp> {
+    let waits = |task: &&Task| matches!(task.state(), "held" | "parked" | "ready");
+    run.tasks.iter().filter(waits).filter_map(|task| reason(core, run, task, now).until).min()
 }
 
 /// The run's state in the contract.
@@ -139,8 +146,9 @@ fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
         Some(Why::Quota { account, until, class: Class::Hours }) => {
             say("hours", format!("account `{account}` is used at other hours"), Some(until))
         }
-        Some(Why::Quota { account, until, .. }) => {
-            say("window_quota", format!("account `{account}` is closed"), Some(until))
+        // The class says whether a window is used up, the provider is overloaded or the network is gone.
+        Some(Why::Quota { account, until, class }) => {
+            say(class.name(), format!("account `{account}` is closed"), Some(until))
         }
         Some(Why::Budget) => say("own_budget", "the run's budget is reached".to_owned(), None),
         Some(Why::Retry { until, failure: f }) => failure(f, Some(until)),
@@ -235,7 +243,8 @@ fn budget(run: &Run) -> BudgetView {
         tokens_used: usage.total_tokens(),
         unmetered: usage.unmetered,
         tokens_limit: purse.allowed.tokens,
-        usd_left: left(purse.allowed.usd_nanos, purse.spent.usd_nanos).map(dollars),
+        // What an answer without a price has cost is not known, and so neither is what is left.
+        usd_left: left(purse.allowed.usd_nanos, purse.spent.usd_nanos).filter(|_| usage.unpriced == 0).map(dollars),
         tokens_counted: purse.spent.tokens,
         tokens_left: left(purse.allowed.tokens, purse.spent.tokens),
         unpriced: usage.unpriced,

@@ -28,9 +28,11 @@ pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
     for line in &lines {
         let counts: Vec<String> = line.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
         let state = styled(state_style(&line.state), format!("{:<9}", line.state));
+        let goes_on = line.reset_at.as_deref().filter(|_| line.state == "parked");
+        let goes_on = goes_on.map(|at| format!(", goes on at {at}")).unwrap_or_default();
         let place = line.repository.as_deref().unwrap_or_default();
         print(&format!(
-            "{:<24} {state} {}  {}\n",
+            "{:<24} {state} {}{goes_on}  {}\n",
             line.run,
             counts.join(", "),
             styled(DIM, format!("{place} · {}", line.started_at))

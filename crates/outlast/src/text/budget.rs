@@ -11,8 +11,10 @@ pub(crate) fn in_words(budget: &BudgetView) -> String {
         (_, None) if budget.unpriced > 0 => format!("{tokens} tokens, price unknown ({} answers)", budget.unpriced),
         (_, None) => format!("{tokens} tokens, price unknown"),
     }];
-    if let (Some(limit), Some(left)) = (budget.usd_limit, budget.usd_left) {
-        parts.push(format!("{left:.4} of {limit:.2} USD left"));
+    match (budget.usd_limit, budget.usd_left) {
+        (Some(limit), Some(left)) => parts.push(format!("{left:.4} of {limit:.2} USD left")),
+        (Some(limit), None) => parts.push(format!("how much is left of {limit:.2} USD is unknown")),
+        (None, _) => {}
     }
     if let (Some(limit), Some(left)) = (budget.tokens_limit, budget.tokens_left) {
         parts.push(format!("{left} of {limit} tokens left (cached ones count a tenth)"));
@@ -38,9 +40,9 @@ pub(crate) fn reached(status: &Status) -> Option<String> {
             (what, format!("--tokens {}", limit.saturating_mul(2).max(limit.saturating_add(next))))
         }
         _ => {
-            let (limit, left) = (budget.usd_limit.unwrap_or_default(), budget.usd_left.unwrap_or_default());
-            let next = reached.next_usd.unwrap_or_default();
-            let what = format!("{left:.4} of {limit:.2} USD are left, the next request may cost {next:.4}");
+            let (limit, next) = (budget.usd_limit.unwrap_or_default(), reached.next_usd.unwrap_or_default());
+            let left = budget.usd_left.map_or_else(|| "an unknown part".to_owned(), |left| format!("{left:.4}"));
+            let what = format!("{left} of {limit:.2} USD is left, the next request may cost {next:.4}");
             (what, format!("--usd {:.2}", (limit * 2.0).max(limit + 2.0 * next)))
         }
     };

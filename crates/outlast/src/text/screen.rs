@@ -114,6 +114,10 @@ fn advice(status: &Status) -> Vec<String> {
     if status.engine.is_none() && goes_on && status.budget.reached.is_none() {
         say(format!("outlast resume {run}"), "goes on where it was");
     }
+    let waits = status.tasks.iter().any(|task| task.reset_at.is_some());
+    if status.engine.is_some() && status.state == "parked" && waits {
+        say(format!("outlast stop {run}"), "ends the engine and keeps all work; else it goes on by itself");
+    }
     if let Some(task) = status.tasks.iter().find(|task| task.state == "failed") {
         say(format!("outlast log --run {run} {}", task.id), "shows what happened to it");
     }

@@ -89,3 +89,24 @@ fn a_window_that_stays_closed_for_longer_than_requests_are_held_parks_agents_and
     assert!(bill.requests_into_closed_window <= 2, "{bill:#?}");
     world.nothing_is_left();
 }
+
+#[test]
+fn whoever_leaves_parked_agents_is_told_what_they_wait_for_and_when_they_go_on() {
+    let window = Window {
+        name: "5h".to_owned(),
+        kind: WindowKind::Quota,
+        requests: Some(1),
+        tokens: None,
+        concurrent: None,
+        per_seconds: 3600.0,
+        says: Says::Reset,
+    };
+    let world = World::with_script(Script::default().with_window(window));
+    world.plan(&Plan::new("hold = \"1s\"").agent_arguments(&["--retries", "0"]).part("one"));
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let task = world.task("one");
+    assert_eq!((task["state"].as_str(), task["cause"].as_str()), (Some("parked"), Some("window_quota")), "{task:#}");
+    assert!(task["reset_at"].is_string(), "{task:#}");
+    world.run::<&str>(&[]).ends(0).says("parked").says("goes on at");
+    world.nothing_is_left();
+}
