@@ -24,6 +24,27 @@ fn round<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(view: T)
     view
 }
 
+/// A task of which nothing is known yet.
+fn untouched() -> TaskView {
+    TaskView {
+        id: text("b"),
+        state: text("pending"),
+        cause: None,
+        detail: None,
+        reset_at: None,
+        attempts: 0,
+        turns: 0,
+        resumed_by: None,
+        tokens: TokensView::default(),
+        usd: None,
+        workspace: None,
+        branch: None,
+        checkpoint: None,
+        verify: None,
+        landed: None,
+    }
+}
+
 #[test]
 fn status_knows_what_it_does_not_know() {
     let known = TaskView {
@@ -50,23 +71,6 @@ fn status_knows_what_it_does_not_know() {
         verify: Some(text("passed")),
         landed: None,
     };
-    let unknown = TaskView {
-        id: text("b"),
-        state: text("pending"),
-        cause: None,
-        detail: None,
-        reset_at: None,
-        attempts: 0,
-        turns: 0,
-        resumed_by: None,
-        tokens: TokensView::default(),
-        usd: None,
-        workspace: None,
-        branch: None,
-        checkpoint: None,
-        verify: None,
-        landed: None,
-    };
     let windows = vec![
         WindowView {
             kind: Some(text("window_quota")),
@@ -86,7 +90,7 @@ fn status_knows_what_it_does_not_know() {
         base: text("abc"),
         target: text("outlast/migrate-7f3a"),
         counts: BTreeMap::from([(text("parked"), 1), (text("pending"), 1)]),
-        tasks: vec![known, unknown],
+        tasks: vec![known, untouched()],
         accounts: vec![AccountView { name: text("max"), windows }],
         budget: BudgetView {
             usd_used: None,
