@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 use outlast_core::{AttemptId, RunId, TaskId};
@@ -49,6 +50,11 @@ pub struct Holder {
 pub struct HomeLock {
     file: Flock<File>,
 }
+
+/// How often the lock is tried for while nobody says to hold it.
+const LOCK_TRIES: u32 = 100;
+/// The pause in between: the kernel tells nobody of the end of a lock that lasts for microseconds.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 impl Home {
     /// The home at `root`, which need not exist yet.
@@ -101,22 +107,27 @@ impl Home {
         private_dir(&self.root)?;
         let path = self.root.join("engine.lock");
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = open.map_err(|source| Error::at(&path, source))?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(file) => {
-                let mut lock = HomeLock { file };
-                let pid = std::process::id();
-                lock.describe(&Holder {
-                    pid,
-                    repository: repository.to_owned(),
-                    api: None,
-                    token: None,
-                    ends_with: None,
-                })?;
-                Ok(lock)
+        let mut file = open.map_err(|source| Error::at(&path, source))?;
+        for tries_left in (0..LOCK_TRIES).rev() {
+            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(file) => {
+                    let mut lock = HomeLock { file };
+                    let pid = std::process::id();
+                    let repository = repository.to_owned();
+                    lock.describe(&Holder { pid, repository, api: None, token: None, ends_with: None })?;
+                    return Ok(lock);
+                }
+                Err((file, _)) => file,
+            };
+            // A holder that is not named is one that has not got to it yet, or somebody who only looks whether there is one.
+            if let Some(holder) = self.holder().filter(Holder::lives) {
+                return Err(Error::EngineRunning(Some(holder)));
             }
-            Err(_) => Err(Error::EngineRunning(self.holder())),
+            if tries_left > 0 {
+                std::thread::sleep(LOCK_PAUSE);
+            }
         }
+        Err(Error::EngineRunning(self.holder()))
     }
 
     /// Who else holds the lock, as far as that is known; nothing where nobody does.
@@ -144,6 +155,14 @@ impl Home {
 
     fn holder(&self) -> Option<Holder> {
         serde_json::from_slice(&fs::read(self.root.join("engine.lock")).ok()?).ok()
+    }
+}
+
+impl Holder {
+    /// Whether its process lives; the file may still name one that has ended.
+    fn lives(&self) -> bool {
+        let pid = i32::try_from(self.pid).unwrap_or_default();
+        pid > 0 && nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
     }
 }
 

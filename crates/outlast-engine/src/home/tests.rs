@@ -45,3 +45,17 @@ fn a_pipe_or_a_link_in_the_place_of_a_file_holds_nobody_up_and_leads_nowhere() {
     assert_eq!(fs::read(&elsewhere).unwrap(), b"theirs");
     assert_eq!(fs::read(&path).unwrap(), b"two");
 }
+
+#[test]
+fn whoever_only_looks_keeps_nobody_from_the_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::new(dir.path());
+    fs::write(dir.path().join("engine.lock"), "").unwrap();
+    let looks = Flock::lock(File::open(dir.path().join("engine.lock")).unwrap(), FlockArg::LockSharedNonblock).unwrap();
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| home.lock(dir.path()).map(drop));
+        std::thread::sleep(Duration::from_millis(50));
+        drop(looks);
+        taken.join().unwrap().unwrap();
+    });
+}
