@@ -38,10 +38,11 @@ pub(super) struct Budgets {
 }
 
 impl Budgets {
-    /// The orchestrator is gone, and with it what it had reserved.
+    /// The orchestrator is gone, and with it what it had reserved. What it had not put on record is in the ledger all
+    /// the same, and may have cost more than its reservation.
     pub(super) fn forget(&mut self) {
+        self.settle();
         self.reserved = Reservations::default();
-        self.told.clear();
     }
 
     /// What was in the inbox is on record.
