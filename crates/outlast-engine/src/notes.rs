@@ -27,6 +27,7 @@ pub(crate) fn finding(notes: &[Note]) -> Option<String> {
         Note::HeadNotCopied { head, why } => {
             Some(format!("its files are kept, the agent's own commits up to {head} are not: {why}"))
         }
+        Note::NotKept { what, why } => Some(format!("only its workspace holds {what}: {why}")),
         _ => None,
     });
     let skipped = notes.iter().any(|note| matches!(note, Note::Skipped { .. }));
@@ -96,7 +97,9 @@ mod tests {
         let told = "`big.bin` (60000000 bytes, more than 52428800), `pipe` (a pipe, a socket or a device), \
                     `vendor/x/.git` (a repository in the tree), 1 more";
         assert_eq!(left_out(&notes).as_deref(), Some(told));
-        assert_eq!(finding(&notes[2..3]), None, "its files are kept like any other");
+        assert_eq!(finding(&notes[2..3]), None, "it is kept, beside the tree");
+        let lost = [Note::NotKept { what: "what is staged".to_owned(), why: "it is split".to_owned() }];
+        assert_eq!(finding(&lost).as_deref(), Some("only its workspace holds what is staged: it is split"));
         assert!(finding(&notes).unwrap().starts_with("only its workspace holds `big.bin`"));
     }
 }

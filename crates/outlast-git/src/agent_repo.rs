@@ -1,6 +1,6 @@
 //! Reading a task's repository, which an agent can write: its HEAD, its refs and its objects, as data only.
 //!
-//! Its configuration and index are never read, no git runs on it, nothing in it is mapped into memory (a truncated
+//! Its configuration is never read, no git runs on it, nothing in it is mapped into memory (a truncated
 //! mapping kills the reader), and every object is checked against its id.
 
 use std::cell::OnceCell;
@@ -12,6 +12,7 @@ use gix::ObjectId;
 use gix::bstr::{BStr, ByteSlice};
 use gix::objs::Kind;
 
+use crate::agent_index::{AgentIndex, INDEX_LIMIT};
 use crate::inside::{Folder, Hint};
 use crate::source::{Reader, Source};
 use crate::{Error, Result, oid};
@@ -24,6 +25,8 @@ const PACKS_LIMIT: u64 = 2 << 30;
 const PACK_FILES_MAX: usize = 4096;
 /// Largest `packed-refs` that is read, in bytes.
 const PACKED_REFS_LIMIT: u64 = 64 << 20;
+/// How many tags may name one another.
+const TAGS_MAX: usize = 8;
 /// Deepest folder below `refs/` that is looked into.
 const REF_DEPTH_MAX: usize = 16;
 
@@ -50,12 +53,62 @@ impl AgentRepo {
 
     /// The commit HEAD stands for; `None` when there is none or it cannot be told.
     pub(crate) fn head(&self) -> Option<ObjectId> {
-        let text = self.git_dir.read(b"HEAD".as_bstr(), 4096).ok()?;
-        let text = text.trim_ascii();
+        let text = self.head_text()?;
         match text.strip_prefix(b"ref:") {
             Some(name) => self.resolve(name.trim_ascii().as_bstr()),
-            None => ObjectId::from_hex(text).ok(),
+            None => ObjectId::from_hex(&text).ok(),
         }
+    }
+
+    /// The branch HEAD names, such as `outlast/payment-client`, whether it has a commit yet or not.
+    pub(crate) fn branch(&self) -> Option<String> {
+        let text = self.head_text()?;
+        let name = text.strip_prefix(b"ref:")?.trim_ascii();
+        gix::validate::reference::name(name.as_bstr()).ok()?;
+        name.strip_prefix(b"refs/heads/")?.to_str().ok().map(str::to_owned)
+    }
+
+    fn head_text(&self) -> Option<Vec<u8>> {
+        Some(self.git_dir.read(b"HEAD".as_bstr(), 4096).ok()?.trim_ascii().to_owned())
+    }
+
+    /// A plain file of its `.git`, by a path of folders; `None` where there is none that can be read.
+    pub(crate) fn file(&self, path: &str, limit: u64) -> Option<Vec<u8>> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let folder = self.git_dir.descend(folder.as_bytes().as_bstr()).ok()?;
+        folder.read(name.as_bytes().as_bstr(), limit).ok()
+    }
+
+    /// What lies in a folder of its `.git`.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let names = self.git_dir.folder(folder.as_bytes().as_bstr()).and_then(|folder| folder.names());
+        names.unwrap_or_default().into_iter().filter_map(|(name, _)| name.into_string().ok()).collect()
+    }
+
+    /// Its index; `None` where there is none. The error says why it cannot be read.
+    pub(crate) fn index(&self) -> std::result::Result<Option<AgentIndex>, String> {
+        match self.git_dir.read(b"index".as_bstr(), INDEX_LIMIT) {
+            Ok(data) => AgentIndex::parse(&data).map(Some).map_err(str::to_owned),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// The commit that an id stands for, through tags.
+    pub(crate) fn commit_of(&self, id: ObjectId) -> Result<ObjectId> {
+        let (mut at, mut buf) = (id, Vec::new());
+        for _ in 0..TAGS_MAX {
+            match self.read(at, &mut buf)? {
+                Some(Kind::Commit) => return Ok(at),
+                Some(Kind::Tag) => {
+                    let tag = gix::objs::TagRef::from_bytes(&buf, gix::hash::Kind::Sha1);
+                    at = tag.map_err(|e| Error::object(at, e))?.target();
+                }
+                Some(other) => return Err(Error::object(id, format!("it stands for a {other}"))),
+                None => return Err(Error::object(at, "it is missing")),
+            }
+        }
+        Err(Error::object(id, "it is a tag of a tag of too many tags"))
     }
 
     fn resolve(&self, name: &BStr) -> Option<ObjectId> {
@@ -69,12 +122,7 @@ impl AgentRepo {
     }
 
     fn packed(&self) -> BTreeMap<String, ObjectId> {
-        let text = self.git_dir.read(b"packed-refs".as_bstr(), PACKED_REFS_LIMIT).unwrap_or_default();
-        let line = |line: &[u8]| {
-            let (id, name) = line.split_once_str(" ")?;
-            Some((name.to_str().ok()?.to_owned(), ObjectId::from_hex(id).ok()?))
-        };
-        text.lines().filter_map(line).collect()
+        parse_packed(&self.git_dir.read(b"packed-refs".as_bstr(), PACKED_REFS_LIMIT).unwrap_or_default())
     }
 
     /// Every ref, loose before packed, symbolic ones left out.
@@ -180,6 +228,15 @@ impl Source for AgentRepo {
         check(id, kind, buf)?;
         Ok(Some(kind))
     }
+}
+
+/// The refs that a `packed-refs` file names.
+pub(crate) fn parse_packed(text: &[u8]) -> BTreeMap<String, ObjectId> {
+    let line = |line: &[u8]| {
+        let (id, name) = line.split_once_str(" ")?;
+        Some((name.to_str().ok()?.to_owned(), ObjectId::from_hex(id).ok()?))
+    };
+    text.lines().filter_map(line).collect()
 }
 
 fn loose_refs(folder: &Folder, prefix: &str, depth: usize, refs: &mut BTreeMap<String, ObjectId>) {

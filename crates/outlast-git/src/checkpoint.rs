@@ -12,6 +12,8 @@ use gix::objs::{Commit, Kind as ObjectKind};
 use outlast_core::{AttemptId, Oid, Timestamp};
 
 use crate::agent_repo::AgentRepo;
+use crate::agent_state::AgentState;
+use crate::beside::Sources;
 use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
 use crate::objects::Batch;
@@ -23,7 +25,7 @@ use crate::store::attempt_ref;
 use crate::tree::{self, Change, Leaf};
 use crate::user::Identity;
 use crate::workspace::Workspace;
-use crate::{Error, Kind, Result, Store, UserRepo, oid};
+use crate::{Error, Kind, Result, Store, UserRepo, nested, oid};
 
 /// Largest file that a checkpoint takes unless told otherwise, in bytes: what git hosts refuse is half as large again.
 pub const FILE_LIMIT_DEFAULT: u64 = 50 << 20;
@@ -56,6 +58,8 @@ pub struct Checkpoint {
     pub changed: Vec<Change>,
     /// The agent's own HEAD, when it can be told.
     pub head: Option<Oid>,
+    /// The state of the agent's own repository, as the commit's message says it.
+    pub agent: AgentState,
     /// Whether no file changed while the tree was read.
     pub settled: bool,
     /// What a person or the engine should know.
@@ -82,6 +86,13 @@ pub enum Note {
         path: BString,
         /// The driver's name.
         driver: String,
+    },
+    /// Something beside the tree could not be kept: only the workspace has it.
+    NotKept {
+        /// What it is, a phrase.
+        what: String,
+        /// What was wrong.
+        why: String,
     },
     /// The agent's own commits could not be copied: only the working tree is safe.
     HeadNotCopied {
@@ -121,15 +132,16 @@ impl Workspace {
         let base = oid::parse(&self.meta.base)?;
         let reader = store.reader();
         let parent = spec.parent.as_ref().map_or(Ok(base), oid::parse)?;
-        let (parent_tree, before_parent) = reader.commit(parent)?;
+        let parent_tree = reader.tree_of(parent)?;
         let root = self.root()?;
         let mut batch = store.objects().batch()?;
 
         let mut notes = Vec::new();
         let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
         let head = agent.as_ref().and_then(AgentRepo::head);
-        let copied = match (&agent, head) {
-            (Some(agent), Some(head)) if head != base => match copy_head(agent, store, user, base, head) {
+        let kept_head = match (&agent, head) {
+            (_, Some(head)) if head == base => Some(base),
+            (Some(agent), Some(head)) => match copy_head(agent, store, user, base, head) {
                 Ok(()) => Some(head),
                 Err(why @ Error::Object { .. }) => {
                     notes.push(Note::HeadNotCopied { head: oid::of(head), why: why.to_string() });
@@ -140,23 +152,39 @@ impl Workspace {
             _ => None,
         };
 
+        let copied = kept_head.filter(|head| *head != base);
         let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
         let found =
             self.scan(&root, &index, &reader, copied, spec.file_limit, &mut |data| batch.put(ObjectKind::Blob, data))?;
-        notes.extend(found.notes);
         let tree = tree::edit(&reader, &mut batch, index.tree(), &found.edits)?;
-        let head_kept = copied.filter(|head| *head != parent);
-        let unchanged = tree == parent_tree && before_parent.get(1) == head_kept.as_ref();
-        let commit = if spec.only_if_changed && unchanged {
+        let sources = Sources {
+            workspace: self,
+            store,
+            user,
+            reader: &reader,
+            root: &root,
+            agent: agent.as_ref(),
+            base,
+            head: kept_head,
+            limit: spec.file_limit,
+        };
+        let beside = sources.keep(&mut batch, &index, &found, tree)?;
+        notes.extend(found.notes);
+        notes.extend(beside.notes);
+        let is_same = tree == parent_tree && AgentState::parse(&reader.message(parent)?) == beside.state;
+        let commit = if spec.only_if_changed && spec.parent.is_some() && is_same {
             parent
         } else {
-            let parents = std::iter::once(parent).chain(head_kept).collect();
-            let commit = put_commit(&mut batch, tree, parents, &checkpoint_author(), spec.at, &spec.message)?;
+            let aside = beside.state.beside.as_ref().map(oid::parse).transpose()?;
+            let parents = std::iter::once(parent).chain(copied.filter(|head| *head != parent)).chain(aside).collect();
+            let message = beside.state.message(&spec.message);
+            let commit = put_commit(&mut batch, tree, parents, &checkpoint_author(), spec.at, &message)?;
             batch.finish()?;
             store.set_ref(&attempt_ref(&spec.attempt), commit)?;
             commit
         };
         index.save(tree, &found.edits, &found.fresh)?;
+        nested::remember(&self.admin, beside.nested)?;
 
         let changed = tree::diff(&reader, Some(parent_tree), Some(tree))?;
         notes.extend(self.filters_not_run(&root, &reader, tree)?);
@@ -167,6 +195,7 @@ impl Workspace {
             tree: oid::of(tree),
             changed,
             head: head.map(oid::of),
+            agent: beside.state,
             settled: found.settled,
             notes,
         })
@@ -243,7 +272,7 @@ fn copy_head(agent: &AgentRepo, store: &Store, user: &UserRepo, base: ObjectId, 
     batch.finish()
 }
 
-fn checkpoint_author() -> Identity {
+pub(crate) fn checkpoint_author() -> Identity {
     Identity { name: "outlast".to_owned(), email: "outlast@localhost".to_owned() }
 }
 

@@ -102,6 +102,12 @@ impl Folder {
         }
     }
 
+    /// Makes the folder at a relative path, and those on the way.
+    pub(crate) fn make_all(&self, path: &BStr) -> io::Result<()> {
+        let (folder, name) = self.parent_of(path)?;
+        folder.make(name).map(|_| ())
+    }
+
     /// Writes a file beside and renames it into place, so that whatever stood there is replaced and never followed.
     fn replace(&self, name: &BStr, bytes: &[u8], mode: u32) -> io::Result<()> {
         let temp = format!(".outlast-{}-{:016x}", std::process::id(), outlast_core::hash::fnv1a(name));

@@ -3,12 +3,14 @@
 //! It is filled with the store as repository, so no agent and no command in it decides how git runs. Ignored files persist from one
 //! checkout to the next (build caches); everything else is exactly the commit.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outlast_core::Oid;
 
 use crate::fill::Fill;
 use crate::lock::Lock;
+use crate::workspace::restore::Head;
 use crate::workspace::skeleton::Skeleton;
 use crate::workspace::{include, remove};
 use crate::{Error, Result, Store, UserRepo, durable, oid};
@@ -55,8 +57,9 @@ impl Integration {
         // What the last verify left there as its repository must not serve the next one.
         let git_dir = self.path.join(".git");
         remove::remove_tree(&git_dir)?;
-        let branch = "outlast/integration";
-        Skeleton { path: &self.path, settings: &settings, branch, tips: b"", head: commit }.write(user, store)?;
+        let head = Head { branch: Some("outlast/integration".to_owned()), commit: Some(commit) };
+        Skeleton { path: &self.path, settings: &settings, head: &head, refs: &BTreeMap::new(), tips: b"" }
+            .write(user, store)?;
         let own_index = git_dir.join("index");
         std::fs::copy(&index, &own_index).map_err(Error::io("write", own_index))?;
         Ok(self.path.clone())

@@ -5,8 +5,11 @@
 //! configuration, a hooks folder or a repository that an agent can write, and nothing follows a symlink in an agent's
 //! tree. The interface is synchronous: the engine calls it from threads that may block.
 
+mod agent_index;
 mod agent_repo;
+mod agent_state;
 mod attributes;
+mod beside;
 mod candidate;
 mod checkpoint;
 mod copy;
@@ -15,11 +18,13 @@ mod error;
 mod fill;
 mod filters;
 mod git;
+mod in_progress;
 mod inside;
 mod integration;
 mod landing;
 mod lock;
 mod merge;
+mod nested;
 mod objects;
 mod oid;
 mod pack;
@@ -34,6 +39,7 @@ mod tree;
 mod user;
 mod workspace;
 
+pub use agent_state::{AgentState, InProgress, Operation};
 pub use candidate::{Candidate, CandidateOutcome, CandidateSpec};
 pub use checkpoint::{Checkpoint, CheckpointSpec, FILE_LIMIT_DEFAULT, Note, SkipReason};
 pub use error::{Error, Result};

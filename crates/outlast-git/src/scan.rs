@@ -59,6 +59,8 @@ pub(crate) struct Found {
     /// Stat data to remember.
     pub(crate) fresh: Vec<(BString, gix::index::entry::Stat)>,
     pub(crate) notes: Vec<Note>,
+    /// Folders without anything that a tree can hold, in which no other such folder lies.
+    pub(crate) folders: Vec<BString>,
     pub(crate) settled: bool,
 }
 
@@ -78,6 +80,8 @@ struct Walk<'a, 'b> {
     /// Files that were read, to be looked at once more at the end.
     read: Vec<(BString, FileStat)>,
     ignored: usize,
+    /// How much was come across that a restored tree will have; a folder that adds nothing is empty.
+    kept: usize,
     found: Found,
 }
 
@@ -93,6 +97,7 @@ pub(crate) fn scan<'a>(task: &'a Task<'a>, sink: &mut Sink<'_>) -> Result<Found>
         next: 0,
         read: Vec::new(),
         ignored: 0,
+        kept: 0,
         found: Found { settled: true, ..Found::default() },
     };
     let root = task.root.descend(BStr::new("")).map_err(Error::io("open", "."))?;
@@ -108,6 +113,7 @@ impl Walk<'_, '_> {
             self.keep(path, SkipReason::Unreadable);
             return Ok(());
         };
+        let kept_before = self.kept;
         let has_ignores = names.iter().any(|(name, _)| name == ".gitignore");
         if has_ignores {
             self.ignores.enter(folder, path);
@@ -138,6 +144,10 @@ impl Walk<'_, '_> {
         if has_ignores {
             self.ignores.leave();
         }
+        if self.kept == kept_before && !ignored && !path.is_empty() {
+            self.found.folders.push(path.to_owned());
+            self.kept += 1;
+        }
         Ok(())
     }
 
@@ -149,6 +159,7 @@ impl Walk<'_, '_> {
         }
         self.seen[at] = true;
         self.next = at + 1;
+        self.kept += 1;
         true
     }
 
@@ -181,6 +192,7 @@ impl Walk<'_, '_> {
         if let Some((at, known)) = known {
             self.seen[at] = true;
             self.next = at + 1;
+            self.kept += 1;
             if known.is_unchanged(stat) {
                 return Ok(());
             }
@@ -256,6 +268,7 @@ impl Walk<'_, '_> {
 
     /// Takes over what stands at a path now.
     fn take(&mut self, path: BString, leaf: Leaf, stat: gix::index::entry::Stat, known: Option<Known>) {
+        self.kept += 1;
         let is_dirt = self.task.dirt.get(&path) == Some(&Some(leaf));
         if is_dirt {
             return;
@@ -272,6 +285,7 @@ impl Walk<'_, '_> {
 
     /// Leaves everything at and beneath a path as it was, and says so.
     fn keep(&mut self, path: &BStr, reason: SkipReason) {
+        self.kept += 1;
         let mut prefix = path.to_owned();
         prefix.push(b'/');
         for at in 0..self.seen.len() {
@@ -333,7 +347,7 @@ fn same(a: &FileStat, b: &FileStat) -> bool {
 }
 
 /// Tells whether git would ever check out a path component of this name again.
-fn storable(name: &BStr) -> bool {
+pub(crate) fn storable(name: &BStr) -> bool {
     let options =
         gix::validate::path::component::Options { protect_windows: false, protect_hfs: true, protect_ntfs: true };
     gix::validate::path::component(name, None, options).is_ok()

@@ -27,6 +27,14 @@ pub(crate) trait Source {
         Ok((commit.tree(), commit.parents().collect()))
     }
 
+    /// The message of a commit.
+    fn message(&self, id: ObjectId) -> Result<String> {
+        let mut buf = Vec::new();
+        self.need(id, Kind::Commit, &mut buf)?;
+        let commit = gix::objs::CommitRef::from_bytes(&buf, gix::hash::Kind::Sha1).map_err(|e| Error::object(id, e))?;
+        Ok(String::from_utf8_lossy(commit.message).into_owned())
+    }
+
     /// The tree of a commit.
     fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
         Ok(self.commit(commit)?.0)

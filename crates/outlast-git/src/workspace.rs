@@ -7,6 +7,7 @@ mod create;
 mod filters;
 pub(crate) mod include;
 pub(crate) mod remove;
+pub(crate) mod restore;
 pub(crate) mod skeleton;
 
 use std::collections::BTreeSet;

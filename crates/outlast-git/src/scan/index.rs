@@ -63,6 +63,17 @@ impl Index {
         Ok(Self { folder: folder.to_owned(), state, tree })
     }
 
+    /// Opens the newest cache in `folder`; without one that can be read, an empty one, of the tree without entries.
+    pub(crate) fn open_or_empty(folder: &Path) -> Result<Self> {
+        if let Some((path, tree)) = newest(folder)?
+            && let Ok(file) = IndexFile::at(path, gix::hash::Kind::Sha1, true, gix::index::decode::Options::default())
+        {
+            return Ok(Self { folder: folder.to_owned(), state: file.into_parts().0, tree });
+        }
+        let state = State::new(gix::hash::Kind::Sha1);
+        Ok(Self { folder: folder.to_owned(), state, tree: crate::oid::empty_tree() })
+    }
+
     /// The tree that the entries make up.
     pub(crate) fn tree(&self) -> ObjectId {
         self.tree
@@ -73,16 +84,10 @@ impl Index {
         let is_hinted = self.state.entries().get(hint).is_some_and(|entry| entry.path(&self.state) == path);
         let at = if is_hinted { hint } else { self.state.entry_index_by_path(path).ok()? };
         let entry = &self.state.entries()[at];
-        let kind = match entry.mode {
-            Mode::FILE => Kind::File,
-            Mode::FILE_EXECUTABLE => Kind::Executable,
-            Mode::SYMLINK => Kind::Link,
-            _ => Kind::Gitlink,
-        };
         let stamp = self.state.timestamp();
         let (secs, nanos) = (stamp.unix_seconds(), stamp.nanoseconds());
         let racy = (i64::from(entry.stat.mtime.secs), entry.stat.mtime.nsecs) >= (secs, nanos);
-        Some((at, Known { leaf: Leaf { kind, id: entry.id }, stat: entry.stat, racy }))
+        Some((at, Known { leaf: leaf_of(entry), stat: entry.stat, racy }))
     }
 
     /// Tells whether any path lies beneath `folder`.
@@ -98,6 +103,10 @@ impl Index {
 
     pub(crate) fn path(&self, at: usize) -> &BStr {
         self.state.entries()[at].path(&self.state)
+    }
+
+    pub(crate) fn leaf(&self, at: usize) -> Leaf {
+        leaf_of(&self.state.entries()[at])
     }
 
     /// Takes over what a scan found, and keeps it for the next one under the name of `tree`.
@@ -142,6 +151,16 @@ impl Index {
         }
         Ok(())
     }
+}
+
+fn leaf_of(entry: &gix::index::Entry) -> Leaf {
+    let kind = match entry.mode {
+        Mode::FILE => Kind::File,
+        Mode::FILE_EXECUTABLE => Kind::Executable,
+        Mode::SYMLINK => Kind::Link,
+        _ => Kind::Gitlink,
+    };
+    Leaf { kind, id: entry.id }
 }
 
 /// The stat data to remember for a file read at `read_at`; all zero when the file is too fresh to trust it.

@@ -3,12 +3,14 @@
 //! A marker is written before the path appears and removed after the workspace is whole. An agent starts only then: a
 //! path with a marker holds nothing of an agent's and is made anew; a path without marker and record is not ours.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::fill::Fill;
 use crate::lock::Lock;
 use crate::scan::index::Index;
 use crate::source::Source;
+use crate::workspace::restore::{Head, Restored};
 use crate::workspace::skeleton::Skeleton;
 use crate::workspace::{
     Dirt, Meta, Report, Spec, Workspace, admin_folder, filters, include, load_meta, remove, save_meta, skeleton,
@@ -66,25 +68,11 @@ pub(super) fn forget(admin: &Path) -> Result<()> {
     }
 }
 
-/// What the working tree and the agent's repository start as.
-pub(super) struct Start {
-    /// The commit the agent's branch points to.
-    pub(super) head: gix::ObjectId,
-    /// The commit whose tree becomes the files.
-    pub(super) files: gix::ObjectId,
-}
-
 fn make(user: &UserRepo, store: &Store, spec: &Spec, admin: &Path, lock: &Lock) -> Result<Meta> {
     let reader = store.reader();
     let base = oid::parse(&spec.base)?;
-    let start = match &spec.restore {
-        None => Start { head: base, files: base },
-        Some(checkpoint) => {
-            let files = oid::parse(checkpoint)?;
-            // A checkpoint's second parent is the agent's own HEAD.
-            Start { head: reader.commit(files)?.1.get(1).copied().unwrap_or(base), files }
-        }
-    };
+    let files = spec.restore.as_ref().map_or(Ok(base), oid::parse)?;
+    let restored = spec.restore.as_ref().map(|_| Restored::load(&reader, files)).transpose()?;
     let mut meta = Meta {
         run: spec.run.clone(),
         task: spec.task.clone(),
@@ -97,14 +85,26 @@ fn make(user: &UserRepo, store: &Store, spec: &Spec, admin: &Path, lock: &Lock) 
     };
     std::fs::create_dir_all(&spec.path).map_err(Error::io("create", &spec.path))?;
     let tips = store.tips(&spec.run)?.unwrap_or_default();
-    Skeleton { path: &spec.path, settings: &meta.settings, branch: &meta.branch, tips: &tips, head: start.head }
+    let (head, refs, staged) = match &restored {
+        None => (Head { branch: Some(meta.branch.clone()), commit: Some(base) }, BTreeMap::new(), None),
+        Some(restored) => (restored.head(base, &meta.branch)?, restored.refs()?, restored.index()?),
+    };
+    let tree = reader.tree_of(files)?;
+    let staged = match (staged, head.commit) {
+        (Some(staged), _) => staged,
+        (None, Some(head)) => reader.tree_of(head)?,
+        (None, None) => oid::empty_tree(),
+    };
+    Skeleton { path: &spec.path, settings: &meta.settings, head: &head, refs: &refs, tips: &tips }
         .write(user, store)?;
 
-    let tree = reader.tree_of(start.files)?;
     let index = Index::path_for(admin, tree);
     let fill = Fill { store, path: &spec.path, settings: &meta.settings, index: &index, lock };
-    fill.populate(oid::parse(&spec.trusted)?, start.files)?;
-    skeleton::share_index(store, &spec.path, &index, &start)?;
+    fill.populate(oid::parse(&spec.trusted)?, files)?;
+    skeleton::share_index(store, &spec.path, &index, (staged != tree).then_some(staged))?;
+    if let Some(restored) = restored {
+        restored.bring_back(store, &spec.path)?;
+    }
 
     let copied = include::copy(user, &spec.path)?;
     meta.report.included = copied.copied;

@@ -12,7 +12,7 @@ use crate::copy::{Safe, copy_history};
 use crate::scan::index::Index;
 use crate::source::Source;
 use crate::workspace::{Workspace, create, load_meta};
-use crate::{Error, Result, Store, UserRepo, durable, oid};
+use crate::{Error, Result, Store, UserRepo, durable, nested, oid};
 
 /// Whether everything in a workspace is saved in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +76,18 @@ impl Workspace {
             Note::Skipped { path, .. } => Some(format!("`{path}` is in no checkpoint")),
             _ => None,
         }));
+        for note in &found.notes {
+            if let Note::NestedRepository(path) = note
+                && !nested::is_kept(&root, path.as_ref(), &self.admin, &reader, FILE_LIMIT_DEFAULT)?
+            {
+                open.push(format!("`{path}/.git` differs from the last checkpoint"));
+            }
+        }
+        if let Some(Ok(Some(staged))) = agent.as_ref().map(AgentRepo::index) {
+            for path in staged.against(&index).only_here(&reader)? {
+                open.push(format!("what is staged of `{path}` is in no checkpoint"));
+            }
+        }
         if agent.as_ref().is_some_and(|agent| !agent.has_plain_refs()) {
             open.push("its repository keeps refs in a format that is not read".to_owned());
         }

@@ -1,5 +1,6 @@
 //! The small repository inside a workspace, written by hand in a few files: no template, no hooks, no remote.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use gix::ObjectId;
 use gix::bstr::ByteSlice;
 
 use crate::settings::Settings;
-use crate::workspace::create::Start;
+use crate::workspace::restore::Head;
 use crate::{Error, Result, Store, UserRepo, store};
 
 /// A repository to write.
@@ -15,12 +16,12 @@ pub(crate) struct Skeleton<'a> {
     /// The root of the working tree.
     pub(crate) path: &'a Path,
     pub(crate) settings: &'a Settings,
-    /// The branch that HEAD names, such as `outlast/payment-client`.
-    pub(crate) branch: &'a str,
+    /// Where HEAD stands.
+    pub(crate) head: &'a Head,
+    /// Other refs of the agent's own.
+    pub(crate) refs: &'a BTreeMap<String, ObjectId>,
     /// The branches and tags to show besides, as `packed-refs` has them.
     pub(crate) tips: &'a [u8],
-    /// The commit of the branch.
-    pub(crate) head: ObjectId,
 }
 
 impl Skeleton<'_> {
@@ -41,21 +42,32 @@ impl Skeleton<'_> {
         put("info/exclude", &self.settings.excludes)?;
         let attributes = [&self.settings.global_attributes[..], b"\n", &self.settings.info_attributes].concat();
         put("info/attributes", &attributes)?;
-        let branch = format!("refs/heads/{}", self.branch);
-        put("packed-refs", &packed_refs(self.tips, &branch))?;
-        put("HEAD", format!("ref: {branch}\n").as_bytes())?;
-        put(&branch, format!("{}\n", self.head).as_bytes())
+        let current = self.head.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
+        let mut own = self.refs.clone();
+        own.extend(current.clone().zip(self.head.commit));
+        let tips = own.keys().fold(self.tips.to_owned(), |tips, name| packed_refs(&tips, name));
+        put("packed-refs", &tips)?;
+        for (name, id) in &own {
+            let path = git_dir.join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(&git_dir)).map_err(Error::io("create", &path))?;
+            put(name, format!("{id}\n").as_bytes())?;
+        }
+        let head = match (current, self.head.commit) {
+            (Some(name), _) => format!("ref: {name}\n"),
+            (None, commit) => format!("{}\n", commit.unwrap_or(ObjectId::null(gix::hash::Kind::Sha1))),
+        };
+        put("HEAD", head.as_bytes())
     }
 }
 
-/// Gives the agent's repository an index that knows the files on disk.
-pub(super) fn share_index(store: &Store, path: &Path, index: &Path, start: &Start) -> Result<()> {
+/// Gives the agent's repository an index that knows the files on disk; `staged` is the tree that it shows as staged where
+/// that is not the files'.
+pub(super) fn share_index(store: &Store, path: &Path, index: &Path, staged: Option<ObjectId>) -> Result<()> {
     let own = path.join(".git/index");
     std::fs::copy(index, &own).map_err(Error::io("write", &own))?;
-    if start.head != start.files {
-        // After a restore the agent's index stands at its own HEAD, and its uncommitted work shows as such.
+    if let Some(staged) = staged {
         let call = store.call().env("GIT_WORK_TREE", path).env("GIT_INDEX_FILE", &own);
-        call.args(["read-tree", "--reset"]).arg(start.head.to_string()).ok()?;
+        call.args(["read-tree", "--reset"]).arg(staged.to_string()).ok()?;
     }
     Ok(())
 }

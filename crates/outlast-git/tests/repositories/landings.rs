@@ -224,7 +224,15 @@ fn a_target_that_a_person_moved_is_not_moved_back() {
 
     // On top of where it is now, both changes are there.
     let end = world.store.last_checkpoint(&world.attempt("t")).unwrap().unwrap();
-    let end = Checkpoint { commit: end.clone(), tree: end, changed: vec![], head: None, settled: true, notes: vec![] };
+    let end = Checkpoint {
+        commit: end.clone(),
+        tree: end,
+        changed: vec![],
+        head: None,
+        agent: outlast_git::AgentState::default(),
+        settled: true,
+        notes: vec![],
+    };
     let candidate = world.ready("t", &end, &theirs);
     let again = world.published("t", "release", Some(&theirs), &candidate);
     assert_eq!(go(&world, &again), MoveOutcome::Moved);

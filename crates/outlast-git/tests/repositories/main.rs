@@ -12,6 +12,7 @@ mod landings;
 mod merges;
 mod pruning;
 mod refusals;
+mod restores;
 mod scopes;
 mod workspaces;
 

@@ -1,0 +1,303 @@
+//! The commit beside a checkpoint: what of an agent's work neither the tree nor the agent's HEAD holds.
+//!
+//! That is what is staged, paths that a merge left open, what git has begun, branches and stashes beside HEAD, empty
+//! folders, and the `.git` of repositories in the tree. It is one commit, a parent of the checkpoint, so that all of it is
+//! reached from our ref; where there is nothing of that kind, there is none. The same state makes the same commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gix::ObjectId;
+use gix::bstr::{BString, ByteSlice};
+use gix::objs::tree::EntryKind;
+use gix::objs::{Kind as ObjectKind, Tree, tree::Entry};
+use outlast_core::Timestamp;
+
+use crate::agent_repo::{AgentRepo, parse_packed};
+use crate::agent_state::AgentState;
+use crate::checkpoint::{Note, checkpoint_author, put_commit};
+use crate::copy::{Safe, copy_history};
+use crate::inside::Folder;
+use crate::nested::{self, Nested};
+use crate::objects::Batch;
+use crate::scan::index::Index;
+use crate::scan::{Found, storable};
+use crate::source::{Reader, Source};
+use crate::tree::{self, Edits, Leaf};
+use crate::workspace::Workspace;
+use crate::{Error, Kind, Result, Store, UserRepo, in_progress, oid};
+
+/// The entries of the commit's tree.
+pub(crate) const INDEX: &str = "index";
+pub(crate) const STAGES: [&str; 3] = ["stage-1", "stage-2", "stage-3"];
+pub(crate) const GIT: &str = "git";
+pub(crate) const REFS: &str = "refs";
+pub(crate) const FOLDERS: &str = "folders";
+pub(crate) const NESTED: &str = "nested";
+/// The entries of each folder below the last one.
+pub(crate) const NESTED_PATH: &str = "path";
+pub(crate) const NESTED_FILES: &str = "files";
+
+/// Most branches, tags and stashes of an agent's that are kept.
+const REFS_MAX: usize = 1000;
+/// Most empty folders.
+const FOLDERS_MAX: usize = 10_000;
+/// Most repositories in a tree.
+const NESTED_MAX: usize = 100;
+
+/// Where to look.
+pub(crate) struct Sources<'a> {
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) store: &'a Store,
+    pub(crate) user: &'a UserRepo,
+    pub(crate) reader: &'a Reader,
+    pub(crate) root: &'a Folder,
+    pub(crate) agent: Option<&'a AgentRepo>,
+    pub(crate) base: ObjectId,
+    /// The agent's HEAD where it is safe: the base, or copied.
+    pub(crate) head: Option<ObjectId>,
+    /// Largest file of a repository in the tree, in bytes.
+    pub(crate) limit: u64,
+}
+
+/// What was found, on its way into the store with the batch.
+#[derive(Default)]
+pub(crate) struct Beside {
+    pub(crate) state: AgentState,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) nested: Vec<Nested>,
+    entries: BTreeMap<&'static str, (EntryKind, ObjectId)>,
+    parents: BTreeSet<ObjectId>,
+}
+
+impl Sources<'_> {
+    /// Puts everything beside `tree`, which `found` leads to from the tree of `index`, into the batch.
+    pub(crate) fn keep(&self, batch: &mut Batch<'_>, index: &Index, found: &Found, tree: ObjectId) -> Result<Beside> {
+        let mut beside = Beside::default();
+        if let Some(agent) = self.agent {
+            self.head(agent, &mut beside);
+            self.staged(agent, batch, index, tree, &mut beside)?;
+            self.commits(agent, batch, &mut beside)?;
+        }
+        self.folders(batch, found, &mut beside)?;
+        self.nested(batch, found, &mut beside)?;
+        if !beside.entries.is_empty() {
+            let tree = put_tree(batch, &beside.entries)?;
+            let parents = beside.parents.iter().copied().filter(|id| *id != self.base).collect();
+            let commit = put_commit(batch, tree, parents, &checkpoint_author(), Timestamp::EPOCH, "beside the tree\n")?;
+            beside.state.beside = Some(oid::of(commit));
+        }
+        Ok(beside)
+    }
+
+    fn head(&self, agent: &AgentRepo, beside: &mut Beside) {
+        beside.state.head = self.head.map(oid::of);
+        // A branch whose commit could not be copied would come back empty.
+        beside.state.branch = agent.branch().filter(|_| self.head == agent.head());
+    }
+
+    /// What is staged, and what a merge left open.
+    fn staged(
+        &self,
+        agent: &AgentRepo,
+        batch: &mut Batch<'_>,
+        cache: &Index,
+        tree: ObjectId,
+        beside: &mut Beside,
+    ) -> Result<()> {
+        let index = match agent.index() {
+            Ok(Some(index)) => index,
+            Ok(None) => return Ok(()),
+            Err(why) => {
+                beside.notes.push(Note::NotKept { what: "what is staged".to_owned(), why });
+                return Ok(());
+            }
+        };
+        let staged = index.against(cache);
+        let mut keep = || -> Result<(ObjectId, Vec<ObjectId>)> {
+            copy_blobs(agent, batch, &staged.edits)?;
+            let whole = tree::edit(self.reader, batch, cache.tree(), &staged.edits)?;
+            let mut stages = Vec::new();
+            for edits in &staged.unmerged {
+                copy_blobs(agent, batch, edits)?;
+                stages.push(tree::edit(self.reader, batch, oid::empty_tree(), edits)?);
+            }
+            Ok((whole, stages))
+        };
+        let (whole, stages) = match keep() {
+            Err(why @ Error::Object { .. }) => {
+                let note = Note::NotKept { what: "what is staged".to_owned(), why: why.to_string() };
+                beside.notes.push(note);
+                return Ok(());
+            }
+            other => other?,
+        };
+        beside.state.index = Some(oid::of(whole));
+        beside.state.unmerged = staged.unmerged_count();
+        let of_head = self.head.map(|head| agent.tree_of(head)).transpose()?;
+        if whole != tree && Some(whole) != of_head {
+            if whole == oid::empty_tree() {
+                batch.put(ObjectKind::Tree, b"")?;
+            }
+            beside.entries.insert(INDEX, (EntryKind::Tree, whole));
+        }
+        for (name, stage) in STAGES.into_iter().zip(stages) {
+            if stage != oid::empty_tree() {
+                beside.entries.insert(name, (EntryKind::Tree, stage));
+            }
+        }
+        Ok(())
+    }
+
+    /// What git has begun, and what the agent has committed beside its HEAD.
+    fn commits(&self, agent: &AgentRepo, batch: &mut Batch<'_>, beside: &mut Beside) -> Result<()> {
+        let under_way = in_progress::read(agent);
+        let mut files = under_way.files;
+        beside.state.in_progress = under_way.operations;
+        let mut safe = Safe::new(self.base, self.user);
+        let mut keep = |name: &str, id: ObjectId, beside: &mut Beside| -> Result<Option<ObjectId>> {
+            let mut copy = || -> Result<ObjectId> {
+                let commit = agent.commit_of(id)?;
+                let mut batch = self.store.objects().batch()?;
+                copy_history(agent, &mut batch, commit, &mut safe)?;
+                batch.finish()?;
+                Ok(commit)
+            };
+            match copy() {
+                Ok(commit) => {
+                    beside.parents.insert(commit);
+                    Ok(Some(commit))
+                }
+                Err(why @ Error::Object { .. }) => {
+                    beside.notes.push(Note::NotKept { what: format!("`{name}`"), why: why.to_string() });
+                    Ok(None)
+                }
+                Err(other) => Err(other),
+            }
+        };
+        for id in under_way.heads {
+            keep("a commit of what is under way", id, beside)?;
+        }
+        let stashes = agent.stashes();
+        let refs = self.own_refs(agent)?;
+        let surplus = (refs.len() + stashes.len()).saturating_sub(REFS_MAX);
+        if surplus > 0 {
+            let what = format!("{surplus} branches, tags and stashes");
+            beside.notes.push(Note::NotKept { what, why: format!("more than {REFS_MAX} are not kept") });
+        }
+        let mut text = String::new();
+        for (name, id) in refs.into_iter().take(REFS_MAX) {
+            if let Some(commit) = keep(&name, id, beside)? {
+                text.push_str(&format!("{commit} {name}\n"));
+            }
+        }
+        for id in stashes.into_iter().take(REFS_MAX) {
+            keep("a stash", id, beside)?;
+        }
+        if let Some(log) = agent.file(in_progress::STASHES, 1 << 20) {
+            files.insert(in_progress::STASHES.to_owned(), log);
+        }
+        if !text.is_empty() {
+            let id = batch.put(ObjectKind::Blob, text.as_bytes())?;
+            beside.entries.insert(REFS, (EntryKind::Blob, id));
+        }
+        let mut edits = Edits::new();
+        for (path, bytes) in files {
+            let id = batch.put(ObjectKind::Blob, &bytes)?;
+            edits.insert(path.into(), Some(Leaf { kind: Kind::File, id }));
+        }
+        if !edits.is_empty() {
+            let tree = tree::edit(self.reader, batch, oid::empty_tree(), &edits)?;
+            beside.entries.insert(GIT, (EntryKind::Tree, tree));
+        }
+        Ok(())
+    }
+
+    /// The refs that are neither the user's, as they were shown, nor said by HEAD.
+    fn own_refs(&self, agent: &AgentRepo) -> Result<BTreeMap<String, ObjectId>> {
+        let shown = parse_packed(&self.store.tips(&self.workspace.meta.run)?.unwrap_or_default());
+        let current = agent.branch().map(|branch| format!("refs/heads/{branch}"));
+        let mut refs = agent.refs();
+        refs.retain(|name, id| {
+            let is_said = current.as_ref() == Some(name) && agent.head() == Some(*id);
+            !is_said && shown.get(name) != Some(id) && gix::validate::reference::name(name.as_bytes().as_bstr()).is_ok()
+        });
+        Ok(refs)
+    }
+
+    fn folders(&self, batch: &mut Batch<'_>, found: &Found, beside: &mut Beside) -> Result<()> {
+        if found.folders.is_empty() {
+            return Ok(());
+        }
+        if let Some(surplus) = found.folders.len().checked_sub(FOLDERS_MAX).filter(|surplus| *surplus > 0) {
+            let what = format!("{surplus} empty folders");
+            beside.notes.push(Note::NotKept { what, why: format!("more than {FOLDERS_MAX} are not kept") });
+        }
+        let kept = &found.folders[..found.folders.len().min(FOLDERS_MAX)];
+        beside.entries.insert(FOLDERS, (EntryKind::Blob, batch.put(ObjectKind::Blob, &listed(kept))?));
+        Ok(())
+    }
+
+    fn nested(&self, batch: &mut Batch<'_>, found: &Found, beside: &mut Beside) -> Result<()> {
+        let paths = found.notes.iter().filter_map(|note| match note {
+            Note::NestedRepository(path) => Some(path),
+            _ => None,
+        });
+        let mut trees = BTreeMap::new();
+        for (at, path) in paths.enumerate() {
+            let kept = match at {
+                NESTED_MAX.. => Some(Err(format!("more than {NESTED_MAX} are not kept"))),
+                _ => nested::keep(self.root, path.as_ref(), &self.workspace.admin, self.reader, batch, self.limit)?,
+            };
+            match kept {
+                None => {}
+                Some(Err(why)) => beside.notes.push(Note::NotKept { what: format!("`{path}/.git`"), why }),
+                Some(Ok(nested)) => {
+                    let mut entries = BTreeMap::from([
+                        (NESTED_FILES, (EntryKind::Tree, nested.files)),
+                        (NESTED_PATH, (EntryKind::Blob, batch.put(ObjectKind::Blob, path)?)),
+                    ]);
+                    if nested.files == oid::empty_tree() {
+                        batch.put(ObjectKind::Tree, b"")?;
+                    }
+                    let folders = batch.put(ObjectKind::Blob, &listed(&nested.folders))?;
+                    entries.insert(FOLDERS, (EntryKind::Blob, folders));
+                    trees.insert(format!("{at:03}"), (EntryKind::Tree, put_tree(batch, &entries)?));
+                    beside.nested.push(nested);
+                }
+            }
+        }
+        if !trees.is_empty() {
+            let trees = trees.iter().map(|(name, entry)| (name.as_str(), *entry)).collect();
+            beside.entries.insert(NESTED, (EntryKind::Tree, put_tree(batch, &trees)?));
+        }
+        Ok(())
+    }
+}
+
+/// Paths, each with a zero at its end.
+fn listed(paths: &[BString]) -> Vec<u8> {
+    paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect()
+}
+
+/// Copies what is staged, as far as it is not in the store.
+fn copy_blobs(agent: &AgentRepo, batch: &mut Batch<'_>, edits: &Edits) -> Result<()> {
+    let mut buf = Vec::new();
+    for (path, leaf) in edits {
+        let Some(leaf) = leaf else { continue };
+        if !path.split_str("/").all(|name| storable(name.as_bstr())) {
+            return Err(Error::object(leaf.id, format!("no git would check out `{path}`")));
+        }
+        if leaf.kind != Kind::Gitlink && !batch.holds(&leaf.id) {
+            agent.need(leaf.id, ObjectKind::Blob, &mut buf)?;
+            batch.put(ObjectKind::Blob, &buf)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a tree of a few entries, whose names are such that git's order is that of their bytes.
+fn put_tree(batch: &mut Batch<'_>, entries: &BTreeMap<&str, (EntryKind, ObjectId)>) -> Result<ObjectId> {
+    let entries =
+        entries.iter().map(|(name, (kind, id))| Entry { mode: (*kind).into(), filename: (*name).into(), oid: *id });
+    batch.put_object(ObjectKind::Tree, &Tree { entries: entries.collect() })
+}
