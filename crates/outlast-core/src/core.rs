@@ -172,6 +172,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             started_at: at,
             shim: None,
             held: None,
+            made_headway: false,
             stage: Stage::Working,
         };
         run.set_phase(index, Phase::Live(attempt));
@@ -205,6 +206,10 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             attempt.held = Some(Held { class: *class, since, until: *until });
         }
         Fact::Released { .. } => attempt.held = None,
+        // What is kept before the launch is the tree as the attempt found it, and what is kept at a turn has changed.
+        Fact::Checkpointed { .. } if attempt.shim.is_some() && attempt.stage == Stage::Working => {
+            attempt.made_headway = true;
+        }
         Fact::AttemptExited { outcome, .. } => {
             attempt.stage = Stage::Exited(outcome.clone());
             attempt.held = None;
@@ -269,6 +274,9 @@ fn verified(run: &mut Run, index: Index, verdict: &Verdict, at: Timestamp) {
 fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp) {
     let seed = run.spec.seed;
     let task = &mut run.tasks[index as usize];
+    task.losses = if retry::is_loss(task, class) { task.losses.saturating_add(1) } else { 0 };
+    let is_lost_too_often = task.losses > retry::LOSSES_FREE_MAX;
+    let why = if is_lost_too_often { retry::lost_too_often(&why, task.losses) } else { why };
     task.last_failure = Some(Failure { class, why });
     // What no longer fits the model, or cannot be continued, would end the next attempt in the same way.
     if matches!(class, Class::CorruptSession | Class::ContextOverflow) {
@@ -279,6 +287,7 @@ fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp)
             task.tries_used += 1;
             task.free_retries = 0;
         }
+        Remedy::Later if is_lost_too_often => task.tries_used += 1,
         Remedy::Later if planted(Bug::WorldsFaultCounts) => task.tries_used += 1,
         Remedy::Later => task.free_retries += 1,
         Remedy::Person => {}

@@ -4,16 +4,31 @@ use std::time::Duration;
 
 use crate::class::{Class, Remedy};
 use crate::hash::fnv1a;
-use crate::task::Task;
+use crate::task::{Attempt, Task};
 
 /// How many attempts in a row may end by no fault of the task before it fails all the same: with the delays below this
 /// is more than a day of a world that does not work, and it ends a loop that no person sees.
 pub const FREE_RETRIES_MAX: u32 = 100;
 
+/// How many attempts in a row may be lost before they have changed anything, at no cost. What is lost more often than
+/// that is most likely killed for what it does, as by a host that runs out of memory: from there on each uses a try.
+pub const LOSSES_FREE_MAX: u32 = 3;
+
 /// The first delay after a fault of the world.
 const LATER_FIRST: Duration = Duration::from_secs(2);
 /// The longest delay after a fault of the world: short enough that a reset is not missed by much.
 const LATER_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Whether an attempt that ends with this class was lost for nothing: its agent lived, is gone, and has changed nothing.
+pub(crate) fn is_loss(task: &Task, class: Class) -> bool {
+    let was_for_nothing = |attempt: &Attempt| attempt.shim.is_some() && !attempt.made_headway;
+    class == Class::Vanished && task.attempt().is_some_and(was_for_nothing)
+}
+
+/// What is said of a task that is lost again and again.
+pub(crate) fn lost_too_often(why: &str, losses: u32) -> String {
+    format!("{why}; {losses} attempts in a row ended so, before they had changed anything")
+}
 
 /// How long to wait before the next attempt. Jitter only ever lengthens it.
 pub fn delay(seed: u64, task: &Task, class: Class) -> Duration {

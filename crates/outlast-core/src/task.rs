@@ -34,6 +34,9 @@ pub struct Task {
     pub tries_used: u32,
     /// How many attempts in a row ended by no fault of the task.
     pub free_retries: u32,
+    /// How many attempts in a row were lost (`vanished`) before they had changed anything.
+    #[serde(default)]
+    pub losses: u32,
     /// The commit its change is measured against, once a workspace exists.
     pub base: Option<Oid>,
     /// The CLI's session that a next attempt can continue.
@@ -161,6 +164,9 @@ pub struct Attempt {
     pub shim: Option<ShimRef>,
     /// What its request waits for, while one waits.
     pub held: Option<Held>,
+    /// Whether its tree was another one at one of its turns than at its start.
+    #[serde(default)]
+    pub made_headway: bool,
     /// How far it is.
     pub stage: Stage,
 }
@@ -199,6 +205,7 @@ impl Task {
             attempts: 0,
             tries_used: 0,
             free_retries: 0,
+            losses: 0,
             base: None,
             session: None,
             checkpoint: None,

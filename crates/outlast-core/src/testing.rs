@@ -97,6 +97,7 @@ fn task_fact(id: &str, words: &[&str]) -> Fact {
             ("start", _) => Fact::AttemptStarted { number, epoch: Epoch(number), rung: Rung::Fresh },
             ("workspace", [base]) => Fact::WorkspaceReady { number, base: oid(base) },
             ("spawned", _) => Fact::Spawned { number, shim: shim(number) },
+            ("checkpointed", [commit]) => Fact::Checkpointed { number, commit: oid(commit) },
             ("session", [name]) => Fact::SessionSeen { number, session: (*name).to_owned() },
             ("held", [class]) => Fact::Held { number, class: named(class), until: None },
             ("held", [class, until]) => Fact::Held { number, class: named(class), until: Some(time(until)) },

@@ -9,7 +9,7 @@ mod landing;
 
 use outlast_core::class::{Class, Remedy};
 use outlast_core::record::{EndReason, Fact, LandingCause, Verdict};
-use outlast_core::retry::FREE_RETRIES_MAX;
+use outlast_core::retry::{FREE_RETRIES_MAX, LOSSES_FREE_MAX};
 use outlast_core::{Core, Record, Stream, Timestamp};
 
 use crate::invariant::{Invariant, Violation};
@@ -46,6 +46,7 @@ struct TaskView {
     tries: u32,
     /// Failures in a row that do not.
     free: u32,
+    losses: u32,
     /// Only a person can help.
     needs_person: bool,
     verified: bool,
@@ -63,6 +64,9 @@ struct Live {
     number: u32,
     held: bool,
     exited: bool,
+    spawned: bool,
+    /// Its tree changed at one of its turns.
+    advanced: bool,
     ending: Option<EndReason>,
 }
 
@@ -86,8 +90,12 @@ impl TaskView {
         self.needs_person || self.tries > retries || self.free > FREE_RETRIES_MAX
     }
 
-    fn failed(&mut self, class: Class) {
+    /// An attempt failed, or the check of its work; `living` is the attempt.
+    fn failed(&mut self, class: Class, living: Option<&Live>) {
+        let is_loss = class == Class::Vanished && living.is_some_and(|live| live.spawned && !live.advanced);
+        self.losses = if is_loss { self.losses + 1 } else { 0 };
         match class.remedy() {
+            Remedy::Later if self.losses > LOSSES_FREE_MAX => self.tries += 1,
             Remedy::Retry => {
                 self.tries += 1;
                 self.free = 0;
@@ -178,7 +186,7 @@ impl Referee {
         })?;
         view.verifying = None;
         match verdict {
-            Verdict::Failed { class, .. } => view.failed(*class),
+            Verdict::Failed { class, .. } => view.failed(*class, None),
             Verdict::Passed { .. } => {
                 view.verified = true;
                 if view.spoilt {

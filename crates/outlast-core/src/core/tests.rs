@@ -38,6 +38,45 @@ fn a_hold_that_is_prolonged_began_when_it_began() {
     assert_eq!((held.since, held.class), (Timestamp::from_millis(6), Class::MinuteLimit));
 }
 
+/// Attempt `number` of task `a`, launched, and lost after what the lines say.
+fn lost(number: u32, meanwhile: &str) -> String {
+    format!(
+        "\n a start {number}\n a checkpointed {number} x{number}\n a spawned {number}\n {meanwhile}\n a ending {number} vanished\n a ended {number}"
+    )
+}
+
+#[test]
+fn what_is_lost_again_and_again_before_it_changes_anything_uses_up_its_tries() {
+    let task = |journal: &str| core(journal).runs[&run()].tasks[0].clone();
+    let mut journal = "run\n task a retries=1".to_owned();
+    for number in 1..=3 {
+        journal += &lost(number, "");
+        assert_eq!(task(&journal).tries_used, 0, "{number}");
+    }
+    let over = [lost(4, ""), lost(5, "")].concat();
+    assert_eq!(
+        (task(&(journal.clone() + &lost(4, ""))).tries_used, task(&(journal.clone() + &over)).tries_used),
+        (1, 2)
+    );
+    let failed = task(&(journal.clone() + &over));
+    assert_eq!((failed.phase, failed.losses), (Phase::Failed, 5));
+    assert!(failed.last_failure.unwrap().why.contains("5 attempts in a row"));
+
+    // One that got somewhere, or that never lived, or that ended otherwise, begins a new row.
+    for other in [
+        lost(4, "a checkpointed 4 y"),
+        "\n a fails crash".to_owned(),
+        "\n a start 4\n a ending 4 vanished\n a ended 4".to_owned(),
+    ] {
+        let task = task(&format!("{journal}{other}{}", lost(5, "")));
+        assert_eq!(task.losses, 1, "{other}");
+        assert!(matches!(task.phase, Phase::Waiting { .. }), "{other}");
+    }
+    // What is kept of it once it is being ended is no headway: it has not got there by a turn.
+    let late = lost(4, "").replace("vanished\n", "vanished\n a checkpointed 4 y\n");
+    assert_eq!(task(&(journal + &late)).losses, 4);
+}
+
 #[test]
 fn revisions_count_the_records_of_each_stream() {
     let core = core("run\n task a\n task b\n a start 1");

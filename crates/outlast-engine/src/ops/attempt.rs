@@ -17,6 +17,8 @@ use crate::error::Error;
 use crate::ops::follow::{Output, connect, until_gone};
 use crate::ops::{launch, prepare, resumption};
 
+/// The signal that nothing survives.
+const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
 /// How long an agent may take to leave after its last word: some never do.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -219,6 +221,10 @@ fn judge(adapter: &dyn Adapter, output: &Output, left: Left) -> Outcome {
         ExitReason::LaunchFailed => return failed(Class::Startup, detail),
         ExitReason::ListenerLost | ExitReason::ShimTerminated => return failed(Class::Vanished, "its shim was ended"),
         ExitReason::Killed if !left.lingered => return failed(Class::Vanished, detail),
+        // Not by us: by a person, or by a host that is out of memory.
+        ExitReason::Exited if record.signal == Some(SIGKILL) => {
+            return failed(Class::Vanished, "its agent was killed from outside (signal 9)");
+        }
         _ => {}
     }
     let status = match record.code {

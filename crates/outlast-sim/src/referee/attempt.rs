@@ -47,13 +47,16 @@ impl Referee {
             })?;
         view.started = number;
         view.epoch = epoch;
-        view.live = Some(Live { number, held: false, exited: false, ending: None });
+        view.live = Some(Live { number, held: false, exited: false, spawned: false, advanced: false, ending: None });
         Ok(())
     }
 
     /// News of an attempt.
     pub(super) fn on_attempt(&mut self, spot: Spot, fact: &Fact) -> Result<(), Violation> {
         let view = self.view_mut(spot);
+        if let (Fact::Checkpointed { number, .. }, Some(live)) = (fact, &mut view.live) {
+            live.advanced |= live.number == *number && live.spawned && !live.exited && live.ending.is_none();
+        }
         let (number, allowed): (&u32, fn(&Live) -> bool) = match fact {
             Fact::WorkspaceReady { number, .. }
             | Fact::Spawned { number, .. }
@@ -69,6 +72,7 @@ impl Referee {
         Invariant::NewsOfTheLivingOnly.holds(fits, || format!("{spot:?}: {fact:?} while {view:?}"))?;
         if let Some(live) = &mut view.live {
             match fact {
+                Fact::Spawned { .. } => live.spawned = true,
                 Fact::Held { .. } => live.held = true,
                 Fact::Released { .. } => live.held = false,
                 Fact::AttemptExited { .. } => {
@@ -93,9 +97,10 @@ impl TaskView {
     /// The end of the living attempt, for the reason that was recorded.
     fn ended(&mut self, number: u32) {
         self.ended += 1;
-        match self.live.take().and_then(|live| live.ending) {
+        let Some(mut live) = self.live.take() else { return };
+        match live.ending.take() {
             Some(EndReason::Finished) => self.verifying = Some(number),
-            Some(EndReason::Failed { class, .. }) => self.failed(class),
+            Some(EndReason::Failed { class, .. }) => self.failed(class, Some(&live)),
             _ => {}
         }
     }

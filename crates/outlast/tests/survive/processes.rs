@@ -68,6 +68,18 @@ fn d03_one_that_lingers_has_done_its_work_and_is_said_to_have_lingered() {
 }
 
 #[test]
+fn one_that_is_killed_from_outside_is_lost_and_costs_no_try() {
+    let world = World::new();
+    let command = "if [ -e $HOME/once ]; then mkdir -p parts; echo 'part one' > parts/one.txt; \
+                   else touch $HOME/once; kill -9 $$; fi";
+    world.plan(&shell(command, "retries = 0"));
+    world.run(&["run", "--yes"]).ends(0).says("vanished").says("killed from outside (signal 9)");
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 2);
+    world.nothing_is_left();
+}
+
+#[test]
 fn d07_spinning_grandchildren_in_sessions_of_their_own_end_with_a_timeout() {
     let spin = "fork-detached \"while :; do :; done\"\n".repeat(3);
     let keys = "retries = 0\nidle_timeout = \"1s\"";
