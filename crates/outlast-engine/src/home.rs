@@ -16,6 +16,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
 
+mod sockets;
+
 /// `$OUTLAST_HOME`: every repository's folder and the lock of the one engine.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -26,7 +28,6 @@ pub struct Home {
 #[derive(Debug, Clone)]
 pub struct RepoHome {
     root: PathBuf,
-    sockets: PathBuf,
 }
 
 /// Who holds the lock of a home: what another `run` names when it is refused, and where faces reach it.
@@ -73,9 +74,7 @@ impl Home {
         let tree = if common_dir.file_name().is_some_and(|name| name == ".git") { common_dir.parent() } else { None };
         let name = tree.unwrap_or(common_dir).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let slug = TaskId::new(name).slug();
-        // A Unix socket's path holds 107 bytes at most (unix(7)), whatever the home's own path is.
-        let sockets = std::env::temp_dir().join(format!("outlast-{}-{}", nix::unistd::geteuid(), &digest[..12]));
-        RepoHome { root: self.root.join(format!("{slug}-{}", &digest[..8])), sockets }
+        RepoHome { root: self.root.join(format!("{slug}-{}", &digest[..8])) }
     }
 
     /// Every repository folder that holds a journal.
@@ -190,9 +189,8 @@ impl HomeLock {
 
 impl RepoHome {
     /// The repository folder at a known place, as [`Home::repositories`] lists it.
-    pub fn at(root: PathBuf) -> Self {
-        let sockets = root.join("sockets");
-        Self { root, sockets }
+    pub const fn at(root: PathBuf) -> Self {
+        Self { root }
     }
 
     /// Makes the folders that must exist before anything runs.
@@ -206,16 +204,20 @@ impl RepoHome {
             &self.root.join("plans"),
             &self.root.join("keys"),
             &self.root.join("setup"),
-            &self.sockets,
         ] {
             private_dir(dir)?;
         }
-        Ok(())
+        sockets::make(&self.sockets())
     }
 
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Leads to where the sockets are.
+    fn sockets(&self) -> PathBuf {
+        self.root.join("sockets")
     }
 
     /// The journal.
@@ -295,13 +297,13 @@ impl RepoHome {
 
     /// Where shims reach the gateway.
     pub fn gateway_socket(&self) -> PathBuf {
-        self.sockets.join("gateway")
+        sockets::folder(&self.sockets()).join("gateway")
     }
 
     /// Where the engine reaches a shim.
     pub fn control_socket(&self, attempt: &AttemptId, purpose: &str) -> PathBuf {
         let name = format!("{}/{}/{purpose}", attempt.run, attempt.slug());
-        self.sockets.join(&hex(&Sha256::digest(name.as_bytes()))[..16])
+        sockets::folder(&self.sockets()).join(&hex(&Sha256::digest(name.as_bytes()))[..16])
     }
 }
 

@@ -13,6 +13,8 @@ use nix::unistd::{Gid, Uid};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::shut::Shut;
+use crate::spec::FileRules;
 use crate::sys::{fork, landlock_abi};
 
 /// The level of containment and sandbox reached on this host.
@@ -39,6 +41,32 @@ impl Containment {
 
     pub(crate) fn probe_unchecked() -> Self {
         Self { pid_ns: can_enter_pid_namespace(), landlock_abi: landlock_abi::query() }
+    }
+}
+
+/// What launches on this host have in common, found out and made once by whoever forks them.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) containment: Containment,
+    /// The layer of every program's sandbox that keeps shut what is shut; absent where the file system does that.
+    pub(crate) shut: Option<Shut>,
+}
+
+impl Host {
+    pub(crate) fn probe() -> Self {
+        Self { containment: Containment::probe_unchecked(), shut: None }
+    }
+
+    /// To be called before each launch: makes anew what has changed since the last one. Where that fails, each launch tries
+    /// by itself and says why not.
+    pub(crate) fn expect_launch(&mut self) {
+        let is_needed = self.containment.landlock_abi.is_some() && Uid::effective().is_root();
+        if is_needed && !self.shut.as_ref().is_some_and(Shut::is_current) {
+            self.shut = Shut::make(&FileRules::system().public).ok();
+        }
+        if let Some(shut) = &mut self.shut {
+            shut.expect_one();
+        }
     }
 }
 

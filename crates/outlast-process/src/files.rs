@@ -23,8 +23,6 @@ use crate::spec::{LaunchSpec, PORT_PLACEHOLDER, TemplateFile};
 
 const PRIVATE: u32 = 0o600;
 
-/// Locked by a shim from its first look at the folder until it has said there who it is.
-const LOCK: &str = "launch.lock";
 /// The launch spec, written by the engine.
 pub const LAUNCH: &str = "launch.json";
 /// Who the shim is, written before the program starts.
@@ -50,14 +48,12 @@ pub fn settle_launches(attempt_dir: &Path) -> Result<()> {
 
 /// Holds off everyone else who looks at launches in this folder, until it is dropped; also in children of this process.
 pub(crate) fn lock_launches(attempt_dir: &Path) -> Result<Flock<File>> {
-    let path = attempt_dir.join(LOCK);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW);
-    let mut file = options.open(&path).map_err(Error::file("open", &path))?;
+    // The folder itself: a file to be locked would be one more to make at each launch.
+    let mut folder = File::open(attempt_dir).map_err(Error::file("open", attempt_dir))?;
     loop {
-        match Flock::lock(file, FlockArg::LockExclusive) {
+        match Flock::lock(folder, FlockArg::LockExclusive) {
             Ok(lock) => return Ok(lock),
-            Err((unlocked, Errno::EINTR)) => file = unlocked,
+            Err((unlocked, Errno::EINTR)) => folder = unlocked,
             Err((_, errno)) => return Err(Error::system("lock the launches of a folder")(errno)),
         }
     }

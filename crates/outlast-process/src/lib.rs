@@ -19,6 +19,7 @@ mod public;
 mod sandbox;
 mod shim;
 mod shim_id;
+mod shut;
 mod spawner;
 mod spec;
 mod survivors;

@@ -3,31 +3,10 @@
 //! To a program that runs as the owner of such files the file system shuts nothing: as root it reads the password hashes
 //! and the host's private keys. The kernel's sandbox only ever adds, so what is shut is left out by naming the rest.
 
-use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How old a survey may be: what is shut later in a folder that was open is not seen by a running agent's sandbox either.
-const SURVEY_AGE_MAX: Duration = Duration::from_secs(60);
-
-/// The parts of folders that were surveyed ahead, and when. A process that forks others surveys for all of them: a walk
-/// through a thousand files would be most of what a launch costs.
-static SURVEYED: Mutex<Option<Surveyed>> = Mutex::new(None);
-
-/// When folders were surveyed, and their parts.
-type Surveyed = (Instant, BTreeMap<PathBuf, Vec<Part>>);
-
-/// Surveys `folders` for this process and all that it forks, unless that was done a short while ago.
-pub(crate) fn survey_ahead(folders: &[PathBuf]) {
-    let mut surveyed = SURVEYED.lock().unwrap_or_else(PoisonError::into_inner);
-    if surveyed.as_ref().is_none_or(|(at, _)| at.elapsed() > SURVEY_AGE_MAX) {
-        *surveyed = Some((Instant::now(), folders.iter().map(|folder| (folder.clone(), parts_now(folder))).collect()));
-    }
-}
 
 /// A part of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,17 +21,29 @@ pub(crate) enum Part {
 ///
 /// Symbolic links are no parts: what they lead to is judged where it is.
 pub(crate) fn parts(folder: &Path) -> Vec<Part> {
-    let surveyed = SURVEYED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = surveyed.as_ref().and_then(|(_, parts)| parts.get(folder)).cloned();
-    known.unwrap_or_else(|| parts_now(folder))
-}
-
-fn parts_now(folder: &Path) -> Vec<Part> {
     let is_open = folder.metadata().is_ok_and(|found| found.is_dir() && is_open(&found));
     match survey(folder) {
         Ok(found) if is_open => found.unwrap_or_else(|| vec![Part::Whole(folder.to_owned())]),
         _ => Vec::new(),
     }
+}
+
+/// All that lies beside `folder`: what else is in the folders above it. Symbolic links are left out.
+///
+/// # Errors
+/// A folder above that cannot be listed.
+pub(crate) fn beside(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for within in folder.ancestors().collect::<Vec<_>>().windows(2) {
+        let [inner, outer] = within else { continue };
+        for entry in outer.read_dir()? {
+            let entry = entry?;
+            if entry.path() != *inner && !entry.file_type()?.is_symlink() {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The parts of a folder; `None` where nothing beneath it is shut.
@@ -96,6 +87,22 @@ mod tests {
 
     fn shut(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_lies_beside_is_all_but_the_way_and_links() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["a/b/c", "a/d", "e"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join("a/b/f"), "").unwrap();
+        symlink("e", dir.path().join("link")).unwrap();
+        let within: Vec<_> = beside(&dir.path().join("a/b/c")).unwrap();
+        let mut names: Vec<_> = within.iter().filter_map(|path| path.strip_prefix(dir.path()).ok()).collect();
+        names.sort();
+        assert_eq!(names, ["a/b/f", "a/d", "e"].map(Path::new));
+        let dev = Path::new("/dev");
+        assert!(within.iter().any(|path| path == dev) && !within.iter().any(|path| dir.path().starts_with(path)));
     }
 
     #[test]

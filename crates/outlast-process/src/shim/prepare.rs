@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, setsid};
 
-use crate::containment::Containment;
+use crate::containment::{Containment, Host};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::ListenerProcess;
@@ -32,11 +32,11 @@ use super::tree::{Holder, Tree};
 /// Runs one launch from its spec to its end, in a process forked for it; the result is the process's exit code.
 ///
 /// `answer` is told once whether the program was started; what becomes of it then is in the attempt folder.
-pub(crate) fn run(launch: &Path, host: Containment, mut answer: Answer) -> i32 {
+pub(crate) fn run(launch: &Path, host: &Host, mut answer: Answer) -> i32 {
     answer.begin();
     let attempt_dir = launch.parent().unwrap_or(launch).to_owned();
     std::panic::set_hook(Box::new(move |panic| files::log(&attempt_dir, panic)));
-    let started = detach(&answer).and_then(|signals| {
+    let started = detach(&answer, host).and_then(|signals| {
         let folder = launch.parent().unwrap_or(launch);
         let lock = files::lock_launches(folder)?;
         if !answer.is_awaited() {
@@ -58,8 +58,9 @@ pub(crate) fn run(launch: &Path, host: Containment, mut answer: Answer) -> i32 {
 }
 
 /// Leaves everything of the engine behind: descriptors, terminal, session, folder, readable memory, signals.
-fn detach(answer: &Answer) -> Result<SignalFd> {
-    fork::close_others(&[answer.pipe()]).map_err(Error::system("close descriptors"))?;
+fn detach(answer: &Answer, host: &Host) -> Result<SignalFd> {
+    let keep: Vec<_> = host.shut.iter().map(AsFd::as_fd).chain([answer.pipe()]).collect();
+    fork::close_others(&keep).map_err(Error::system("close descriptors"))?;
     setsid().map_err(Error::system("start a session"))?;
     prctl::set_name(c"outlast-shim").map_err(Error::system("name the process"))?;
     prctl::set_dumpable(false).map_err(Error::system("hide the memory"))?;
@@ -77,13 +78,14 @@ fn detach(answer: &Answer) -> Result<SignalFd> {
 }
 
 /// Keeps `lock` until it is on file who runs here.
-fn start(spec: &LaunchSpec, host: Containment, signals: SignalFd, lock: Flock<File>) -> Result<Supervisor> {
+fn start(spec: &LaunchSpec, host: &Host, signals: SignalFd, lock: Flock<File>) -> Result<Supervisor> {
     let choice = spec.containment;
-    let containment = Containment { pid_ns: host.pid_ns && choice == ContainmentChoice::Auto, ..host };
+    let containment =
+        Containment { pid_ns: host.containment.pid_ns && choice == ContainmentChoice::Auto, ..host.containment };
     let listener =
         spec.listener.as_ref().map(|listener| bind_loopback().map(|socket| (listener, socket))).transpose()?;
     let port = listener.as_ref().map(|(_, (_, port))| *port);
-    let program = Program::new(spec, port, containment.landlock_abi.is_some())?;
+    let program = Program::new(spec, port, host)?;
     for template in &spec.files {
         files::write_template(template, port)?;
     }

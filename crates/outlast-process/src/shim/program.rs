@@ -4,7 +4,7 @@
 //! reported over the status channel with its step; the program is never started half-sandboxed.
 
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -18,9 +18,10 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, setsid};
 use serde::{Deserialize, Serialize};
 
-use crate::containment::{Identity, namespace_flags, settle_namespace};
+use crate::containment::{Host, Identity, namespace_flags, settle_namespace};
 use crate::error::{Error, Result};
 use crate::sandbox;
+use crate::shut::Shut;
 use crate::spec::{LaunchSpec, MARKER_VARIABLE, PORT_PLACEHOLDER};
 use crate::sys::{capabilities, fork, lifeline, signals};
 
@@ -61,6 +62,7 @@ pub(crate) struct Program<'a> {
     candidates: Vec<CString>,
     connect_ports: Option<Vec<u16>>,
     landlock: bool,
+    shut: Option<&'a Shut>,
 }
 
 /// The program's ends of its output pipes.
@@ -72,7 +74,7 @@ pub(crate) struct Pipes {
 
 impl<'a> Program<'a> {
     /// Resolves placeholders and the search path.
-    pub(crate) fn new(spec: &'a LaunchSpec, port: Option<u16>, landlock: bool) -> Result<Self> {
+    pub(crate) fn new(spec: &'a LaunchSpec, port: Option<u16>, host: &'a Host) -> Result<Self> {
         let filled = |text: &crate::text::OsText| match port {
             Some(port) => text.replaced(PORT_PLACEHOLDER, &port.to_string()),
             None => text.clone(),
@@ -94,7 +96,8 @@ impl<'a> Program<'a> {
         if let (Some(ports), Some(port)) = (&mut connect_ports, port) {
             ports.push(port);
         }
-        Ok(Self { spec, argv, environment, candidates, connect_ports, landlock })
+        let landlock = host.containment.landlock_abi.is_some();
+        Ok(Self { spec, argv, environment, candidates, connect_ports, landlock, shut: host.shut.as_ref() })
     }
 
     /// Starts the program as the second process of a new pid namespace; returns the first, with which all of it dies.
@@ -122,8 +125,9 @@ impl<'a> Program<'a> {
     }
 
     fn start_as_first_process(&self, identity: Identity, pipes: &Pipes, status: &OwnedFd) -> Result<(Pid, SigSet)> {
-        let keep = [pipes.stdout.as_fd(), pipes.stderr.as_fd(), status.as_fd()];
-        fork::close_others(&keep).map_err(Error::system("close descriptors"))?;
+        let keep =
+            [pipes.stdout.as_fd(), pipes.stderr.as_fd(), status.as_fd()].into_iter().chain(self.shut_descriptor());
+        fork::close_others(&keep.collect::<Vec<_>>()).map_err(Error::system("close descriptors"))?;
         lifeline::follow_parent(status).map_err(Error::system("follow the shim"))?;
         prctl::set_name(c"outlast-init").map_err(Error::system("name the process"))?;
         let watched = signals::block(&[Signal::SIGCHLD, Signal::SIGTERM]).map_err(Error::system("block signals"))?;
@@ -145,7 +149,8 @@ impl<'a> Program<'a> {
 
     fn prepare(&self, pipes: &Pipes, status: &OwnedFd, proc: &OwnedFd) -> Result<()> {
         let keep = [pipes.stdout.as_fd(), pipes.stderr.as_fd(), status.as_fd(), proc.as_fd()];
-        fork::close_others(&keep).map_err(Error::system("close descriptors"))?;
+        let keep = keep.into_iter().chain(self.shut_descriptor());
+        fork::close_others(&keep.collect::<Vec<_>>()).map_err(Error::system("close descriptors"))?;
         lifeline::follow_parent(status).map_err(Error::system("follow the shim"))?;
         // A session of its own: no controlling terminal that could stop it (SIGTTIN) or signal it.
         setsid().map_err(Error::system("start a session"))?;
@@ -161,9 +166,13 @@ impl<'a> Program<'a> {
         prctl::set_no_new_privs().map_err(Error::system("set no_new_privs"))?;
         capabilities::drop_all().map_err(Error::system("drop capabilities"))?;
         if self.landlock {
-            sandbox::restrict(&self.spec.sandbox, self.connect_ports.as_deref())?;
+            sandbox::restrict(&self.spec.sandbox, self.connect_ports.as_deref(), self.shut)?;
         }
         Ok(())
+    }
+
+    fn shut_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.shut.map(AsFd::as_fd)
     }
 
     /// Executes the first candidate that can be; returns why none could.

@@ -17,13 +17,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::{Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
-use crate::containment::Containment;
+use crate::containment::Host;
 use crate::error::{Error, Result};
-use crate::public;
 use crate::shim;
-use crate::spec::FileRules;
 use crate::sys::{environment, fork, signals};
 
 use super::Answer;
@@ -71,10 +69,8 @@ fn serve_requests(socket: &OwnedFd, children: &SignalFd) -> Result<()> {
         reap();
         match receive(socket) {
             Ok(Some((launch, answer))) => {
-                let host = *host.get_or_insert_with(Containment::probe_unchecked);
-                if Uid::effective().is_root() {
-                    public::survey_ahead(&FileRules::system().public);
-                }
+                let host = host.get_or_insert_with(Host::probe);
+                host.expect_launch();
                 start(&launch, host, answer);
             }
             Ok(None) => return Ok(()),
@@ -84,7 +80,7 @@ fn serve_requests(socket: &OwnedFd, children: &SignalFd) -> Result<()> {
     }
 }
 
-fn start(launch: &std::path::Path, host: Containment, answer: Answer) {
+fn start(launch: &std::path::Path, host: &Host, answer: Answer) {
     let mut given = Some(answer);
     let forked = fork::fork_child(|| given.take().map_or(1, |answer| shim::run(launch, host, answer)));
     if let (Err(errno), Some(answer)) = (forked, given) {

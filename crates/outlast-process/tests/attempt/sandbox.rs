@@ -53,6 +53,34 @@ pub(crate) const TESTS: &[Test] = &[
             );
         });
     }),
+    ("a_path_that_is_named_may_be_read_even_where_its_owner_shuts_it_to_others", |spawner| {
+        block_on(async {
+            let shut = Path::new("/etc/shadow");
+            if !nix::unistd::Uid::effective().is_root() || !shut.exists() {
+                println!("not as root, or no /etc/shadow: the file system decides");
+                return;
+            }
+            let mut bench = Bench::new("head -c0 /etc/shadow && echo read; head -c0 /etc/gshadow || echo refused");
+            bench.spec.sandbox.read.push(shut.to_owned());
+            assert_eq!(bench.run(spawner).await.stdout, "read\nrefused\n");
+        });
+    }),
+    ("a_program_in_a_folder_new_beside_the_system_runs", |spawner| {
+        block_on(async {
+            if !nix::unistd::Uid::effective().is_root() {
+                println!("not as root: nothing can be made there");
+                return;
+            }
+            // The layer that all launches share names what there was when it was made.
+            assert_eq!(Bench::new("cat /proc/self/comm").run(spawner).await.stdout, "cat\n");
+            let folder = tempfile::Builder::new().prefix("outlast-test-").tempdir_in("/").unwrap();
+            std::fs::write(folder.path().join("file"), "new\n").unwrap();
+            let mut bench = Bench::new("cat $NEW/file && mv $NEW/file $NEW/moved && ls $NEW");
+            bench.spec.env.insert("NEW".to_owned(), folder.path().to_owned().into());
+            bench.spec.sandbox.write.push(folder.path().to_owned());
+            assert_eq!(bench.run(spawner).await.stdout, "new\nmoved\n");
+        });
+    }),
     ("memory_of_the_processes_around_it_is_out_of_reach", |spawner| {
         block_on(async {
             // Process 1 of the namespace holds a copy of the engine's memory, the test is the engine.
