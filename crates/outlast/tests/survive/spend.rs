@@ -40,17 +40,32 @@ fn billed(world: &World) -> ([u64; 4], u64) {
     ([tokens.input, tokens.cache_write, tokens.cache_read, tokens.output], total.answered)
 }
 
-/// Goes on to the end; the run, its tasks and the ledger say what the provider says.
+/// How often a history is told until the kill came while no request was on its way: an agent that has its answer before
+/// the ledger has it all may be quick enough to ask again.
+const TELLINGS: u32 = 5;
+
+/// Tells a history, up to its kills, until one leaves nothing unknown; then everything is billed.
 #[track_caller]
-fn everything_is_billed(world: &World, when: &str) {
+fn billed_after(when: &str, history: impl Fn() -> World) {
+    assert!((0..TELLINGS).any(|_| everything_is_billed(&history(), when)), "{when}: always something on its way");
+}
+
+/// Goes on to the end; the run, its tasks and the ledger say what the provider says. Where it was never known what a request
+/// that was on its way cost, they say that of one, and nothing can be compared.
+#[track_caller]
+fn everything_is_billed(world: &World, when: &str) -> bool {
     world.run(&["resume"]).ends(0);
     world.all_are("landed");
     let status = world.status();
+    if status["budget"]["unmetered"] == 1 {
+        return false;
+    }
     assert_eq!(told(&status), billed(world), "{when}: {status:#}");
     let total = world.provider.bill().total;
     assert_eq!(status["budget"]["tokens_used"], total.tokens.total(), "{when}");
     let ledger = journal(world).totals(&Selection::run(RunId::new(text(&status["run"])))).unwrap();
     assert_eq!((ledger.output, ledger.exchanges), (total.tokens.output, total.requests), "{when}");
+    true
 }
 
 fn journal(world: &World) -> JournalReader {
@@ -60,31 +75,36 @@ fn journal(world: &World) -> JournalReader {
 #[test]
 fn killed_between_an_answer_and_its_record_the_totals_are_the_providers_bill() {
     for n in 1..=3 {
-        let world = world(Script::default());
         let fault = format!("after_answer:{n}");
-        killed(&world, &["run", "--yes"], &fault);
-        assert!(told(&world.status()).1 < world.provider.bill().total.answered, "{fault} lost nothing");
-        everything_is_billed(&world, &fault);
+        billed_after(&fault, || {
+            let world = world(Script::default());
+            killed(&world, &["run", "--yes"], &fault);
+            assert!(told(&world.status()).1 < world.provider.bill().total.answered, "{fault} lost nothing");
+            world
+        });
     }
 }
 
 #[test]
 fn what_reached_the_ledger_and_no_record_is_counted_as_well() {
-    let world = world(Script::default());
-    killed(&world, &["run", "--yes"], "after_answer:1");
-    let journal = Journal::open(world.homes()[0].join("journal.db")).unwrap();
-    drop(Ledger::open(&journal).unwrap());
-    drop(journal);
-    everything_is_billed(&world, "with the row in the ledger");
+    billed_after("with the row in the ledger", || {
+        let world = world(Script::default());
+        killed(&world, &["run", "--yes"], "after_answer:1");
+        let journal = Journal::open(world.homes()[0].join("journal.db")).unwrap();
+        drop(Ledger::open(&journal).unwrap());
+        world
+    });
 }
 
 #[test]
 fn killed_while_it_counts_what_was_missing_nothing_is_counted_twice() {
     for fault in ["before_append:1", "after_append:1"] {
-        let world = world(Script::default());
-        killed(&world, &["run", "--yes"], "after_answer:1");
-        killed(&world, &["resume"], fault);
-        everything_is_billed(&world, fault);
+        billed_after(fault, || {
+            let world = world(Script::default());
+            killed(&world, &["run", "--yes"], "after_answer:1");
+            killed(&world, &["resume"], fault);
+            world
+        });
     }
 }
 
