@@ -184,6 +184,8 @@ pub enum AttemptNews {
     },
     /// No request of it waits.
     Released,
+    /// It got the answer of this exchange out of the ledger.
+    Replayed(ExchangeId),
     /// A tree of it is in the store.
     Checkpointed(Oid),
     /// Its agent is gone.
@@ -486,6 +488,7 @@ fn admit_attempt(task: &Task, number: u32, epoch: Epoch, news: AttemptNews) -> R
         AttemptNews::Exited(outcome) => {
             (attempt.stage == Stage::Working).then_some(Fact::AttemptExited { number, outcome })
         }
+        AttemptNews::Replayed(exchange) => Some(Fact::Replayed { number, exchange }),
         AttemptNews::Checkpointed(_) | AttemptNews::Ended => None,
     })
 }

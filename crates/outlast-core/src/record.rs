@@ -167,6 +167,13 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<ExchangeId>,
     },
+    /// A request got an answer out of the ledger: it was paid for before, and had reached nobody.
+    Replayed {
+        /// Which try.
+        number: u32,
+        /// What was paid for.
+        exchange: ExchangeId,
+    },
     /// The tree of the workspace is kept in the store.
     Checkpointed {
         /// Which try.

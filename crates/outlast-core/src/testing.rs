@@ -217,6 +217,7 @@ fn show_fact(fact: &Fact) -> String {
         Fact::Held { number, class, .. } => format!("held {number} {class}"),
         Fact::Released { number } => format!("released {number}"),
         Fact::Exchanged { number, .. } => format!("exchanged {number}"),
+        Fact::Replayed { number, exchange } => format!("replayed {number} {exchange}"),
         Fact::Checkpointed { number, commit } => format!("checkpointed {number} {commit}"),
         Fact::AttemptExited { number, outcome: o } => format!("exit {number} {}", outcome(o)),
         Fact::AttemptEnding { number, reason } => match reason {

@@ -62,6 +62,7 @@ fn facts_of_v2() -> Vec<Fact> {
         Fact::LandingRefused { cause: LandingCause::Filter, detail: "there".to_owned() },
         Fact::AccountClosed { class: Class::Overload, until: Timestamp::from_millis(1_796_000_000_000), guessed: true },
         Fact::AccountAnswered,
+        Fact::Replayed { number: 2, exchange: ExchangeId::new("019a2b3c4d5-8") },
     ]
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outlast_core::admit::Command;
+use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::budget::Estimate;
 use outlast_core::{AttemptId, Class, ExchangeId, LedgerRow, Usage};
-use outlast_gateway::{Admission, Arrived, Ask, Denied, Grant, Refusal, RefusalKind, Ruling, Settled};
+use outlast_gateway::{Admission, Arrived, Ask, Denied, Grant, Recorded, Refusal, RefusalKind, Ruling, Settled};
 use outlast_journal::{ExchangeRow, Outcome};
 use tokio::sync::oneshot;
 
@@ -15,6 +15,7 @@ use crate::ask::PendingAsk;
 use crate::asks::FREE;
 use crate::context::Context;
 use crate::passed::PassedRefusals;
+use crate::replay::{self, Answers, REPLAY};
 use crate::state_loop::{LoopHandle, now};
 use crate::turns;
 
@@ -24,6 +25,7 @@ pub(crate) struct EngineAdmission {
     passed: Arc<PassedRefusals>,
     /// What keeps the work of attempts; none for a gateway alone.
     context: Option<Arc<Context>>,
+    answers: Answers,
 }
 
 /// A limit that ends sooner than this is one per minute: a window (5 hours, a week) that is about to end is no different
@@ -31,8 +33,13 @@ pub(crate) struct EngineAdmission {
 const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
 
 impl EngineAdmission {
-    pub(crate) const fn new(engine: LoopHandle, passed: Arc<PassedRefusals>, context: Option<Arc<Context>>) -> Self {
-        Self { engine, passed, context }
+    pub(crate) const fn new(
+        engine: LoopHandle,
+        passed: Arc<PassedRefusals>,
+        context: Option<Arc<Context>>,
+        answers: Answers,
+    ) -> Self {
+        Self { engine, passed, context, answers }
     }
 }
 
@@ -42,8 +49,10 @@ impl Admission for EngineAdmission {
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
             let engine = self.engine.clone();
-            self.engine.ask(PendingAsk { ask, reply, engine }).map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())??.take().ok_or_else(gone)
+            self.engine.ask(PendingAsk { ask: ask.clone(), reply, engine }).map_err(|_| gone())?;
+            let grant = answer.await.map_err(|_| gone())??.take().ok_or_else(gone)?;
+            self.answers.began(&grant, &ask);
+            Ok(grant)
         })
     }
 
@@ -54,11 +63,41 @@ impl Admission for EngineAdmission {
         }
     }
 
+    fn recorded(&self, ask: Ask) -> BoxFuture<'_, Option<Recorded>> {
+        if ask.path_attempt.is_none() || !replay::generates(ask.turn_kind) {
+            return Box::pin(std::future::ready(None));
+        }
+        let asker = self.engine.asker(ask.clone());
+        Box::pin(async move {
+            let turn = asker.await.ok()??;
+            let recorded = self.answers.find(&turn, &ask).await?;
+            let AttemptId { run, task, number } = turn.id;
+            let news = AttemptNews::Replayed(ExchangeId::new(recorded.of.as_str()));
+            // Nobody waits for that record, as nobody waits for that of an answer that is paid for.
+            let news = Command::Attempt { run, task, number, epoch: turn.epoch, news };
+            self.engine.settled(recorded.grant.exchange_id.clone(), Some(news));
+            Some(recorded)
+        })
+    }
+
+    fn left(&self, exchange_id: &str) {
+        self.answers.left(exchange_id);
+    }
+
+    fn kept(&self, exchange_id: &str) {
+        self.answers.kept(exchange_id);
+    }
+
     fn answered(&self, exchange_id: &str) {
         self.engine.answered(exchange_id.to_owned());
     }
 
     fn settle(&self, settled: Settled) {
+        self.answers.ended(&settled.exchange_id, settled.outcome, settled.recorded);
+        if settled.replayed {
+            // What was paid for it is on record under the name under which it was paid.
+            return;
+        }
         crate::fault::point("after_answer");
         let usage = usage_of(settled.outcome, &settled.usage, settled.usd_nanos);
         // More may be billed for a broken answer than it had counted. The loop knows what was reserved for it.
@@ -132,7 +171,7 @@ pub(crate) fn ledger_row(row: ExchangeRow) -> Option<LedgerRow> {
     let usage = usage_of(row.outcome, &row.usage, row.usd_nanos);
     let main = is_main(row.turn, row.outcome);
     let ExchangeRow { exchange, attempt, account, .. } = row;
-    if exchange.ends_with(FREE) || usage == Usage::default() {
+    if exchange.ends_with(FREE) || exchange.ends_with(REPLAY) || usage == Usage::default() {
         return None;
     }
     Some(LedgerRow { exchange: ExchangeId::new(exchange), attempt: attempt?, account, main, usage })

@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::home::{Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
 use crate::passed::PassedRefusals;
+use crate::replay::Answers;
 use crate::repositories::Repositories;
 use crate::state_loop::{LoopHandle, run};
 use crate::store::{JournalStore, replay};
@@ -121,7 +122,7 @@ impl Engine {
             }
             None => None,
         };
-        let admission = EngineAdmission::new(handle.clone(), passed, context.clone());
+        let admission = EngineAdmission::new(handle.clone(), passed, context.clone(), Answers::new(home.journal()));
         let gateway = bind(&home, upstreams, admission, ledger, address).await?;
         let gateway_addr = gateway.tcp_addr();
 

@@ -21,6 +21,7 @@ mod keys;
 mod notes;
 mod ops;
 mod passed;
+mod replay;
 mod repositories;
 mod research;
 mod room;

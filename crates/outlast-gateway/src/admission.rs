@@ -30,6 +30,26 @@ pub trait Admission: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
+    /// The answer that the ledger holds to this very request, where one may be given again; nothing is billed for it.
+    ///
+    /// Asked once a request and before [`admit`](Self::admit). May wait, as for an answer that is still under way to a
+    /// client that has left. What is given is followed by exactly one [`Settled`] with the exchange of its grant.
+    fn recorded(&self, ask: Ask) -> BoxFuture<'_, Option<Recorded>> {
+        let _never = ask;
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Takes note that the client of an exchange has left before the end of its answer, which is read all the same. Must
+    /// not block.
+    fn left(&self, exchange_id: &str) {
+        let _ = exchange_id;
+    }
+
+    /// Takes note that a settled exchange is in the ledger, or that it never will be. Must not block.
+    fn kept(&self, exchange_id: &str) {
+        let _ = exchange_id;
+    }
+
     /// Takes note that the provider has begun to answer, and not to refuse. Must not block.
     fn answered(&self, exchange_id: &str) {
         let _ = exchange_id;
@@ -57,6 +77,9 @@ pub struct Ask {
     pub model: Option<String>,
     /// Length of the request's body in bytes.
     pub request_bytes: u64,
+    /// A name for its path, query and body together: the same for the same bytes, and only for them. Empty where nothing
+    /// is generated.
+    pub request: String,
     /// What part of the agent's work this is.
     pub turn_kind: TurnKind,
     /// When the request arrived.
@@ -114,6 +137,21 @@ pub struct Grant {
     pub turn: u32,
 }
 
+/// An answer out of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The exchange that it was the answer of.
+    pub of: String,
+    /// Under which name it is given again, and for whom.
+    pub grant: Grant,
+    /// The status that it had.
+    pub status: u16,
+    /// The headers that were kept of it, as a JSON object.
+    pub headers: String,
+    /// Its body, whole.
+    pub body: Bytes,
+}
+
 /// Why a request may not go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denied {
@@ -166,6 +204,8 @@ pub struct Settled {
     pub ended_at: Timestamp,
     /// Whether the answer is in the ledger's keeping; `false` means that the disk refused it.
     pub recorded: bool,
+    /// Whether it came out of the ledger: nobody was asked, and nothing is billed.
+    pub replayed: bool,
 }
 
 impl Settled {
@@ -187,6 +227,7 @@ impl Settled {
             first_byte_at: None,
             ended_at: at,
             recorded: false,
+            replayed: false,
         }
     }
 }

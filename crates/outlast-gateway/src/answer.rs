@@ -14,12 +14,15 @@ use serde_json::json;
 use crate::admission::Denied;
 use crate::dialect::Dialect;
 use crate::stage::relay::{Broken, Relay};
+use crate::stage::replay::Replay;
 
 /// A response's body.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// The provider's bytes, as they come.
     Relay(Relay),
+    /// The provider's bytes, out of the ledger.
+    Replay(Box<Replay>),
     /// Bytes that are all there; taken when they have been given.
     Whole(Option<Bytes>),
 }
@@ -31,6 +34,7 @@ impl Body for Answer {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Self::Relay(relay) => Pin::new(relay).poll_frame(context),
+            Self::Replay(replay) => Poll::Ready(replay.give().map(|b| Ok(Frame::data(b)))),
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
         }
     }
@@ -38,6 +42,7 @@ impl Body for Answer {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Relay(relay) => relay.is_end_stream(),
+            Self::Replay(replay) => replay.left() == 0,
             Self::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
         }
     }
@@ -45,6 +50,7 @@ impl Body for Answer {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Relay(relay) => relay.size_hint(),
+            Self::Replay(replay) => SizeHint::with_exact(replay.left() as u64),
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
         }
     }

@@ -25,7 +25,9 @@ mod sse;
 mod stage;
 mod upstream;
 
-pub use admission::{Admission, Arrived, Ask, Denied, Grant, Refusal, RefusalKind, Ruling, Settled, TurnKind};
+pub use admission::{
+    Admission, Arrived, Ask, Denied, Grant, Recorded, Refusal, RefusalKind, Ruling, Settled, TurnKind,
+};
 pub use conversation::{answer_items, conversation};
 pub use credential::{Credential, CredentialError, Credentials, Shape, Source};
 pub use dialect::Dialect;
@@ -34,4 +36,5 @@ pub use gateway::{Builder, Gateway, Timeouts};
 pub use price::{Rate, Tariff};
 pub use reckon::reckon;
 pub use secret::Secret;
+pub use stage::replay::recorded_request;
 pub use upstream::{Provider, Upstream};

@@ -17,7 +17,7 @@ use crate::gateway::Shared;
 use crate::stage::detached::Detached;
 use crate::stage::forward::{self, Ready, Tried};
 use crate::stage::inbound::{self, Inbound, Unreadable};
-use crate::stage::{account, settle::Exchange};
+use crate::stage::{account, replay, settle::Exchange};
 
 /// There is no answer to give: the connection is broken off, and its other end asks again or not.
 #[derive(Debug, thiserror::Error)]
@@ -55,13 +55,25 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> R
 async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
     let dialect = inbound.endpoint.dialect;
     let kept = shared.admission.arrived(inbound.arrived());
-    let answer = ask(shared, &inbound, dialect).await?;
+    let answer = match replayed(shared, &inbound).await? {
+        Some(response) => Ok(response),
+        None => ask(shared, &inbound, dialect).await?,
+    };
     tokio::select! {
         // An answer that is paid for and may pass does, also while the gateway stops.
         biased;
         () = kept => Ok(answer),
         () = shared.stopping.cancelled() => Err(NoAnswer::Stopping),
     }
+}
+
+/// The answer that the ledger holds, where it may be given.
+async fn replayed(shared: &Arc<Shared>, inbound: &Inbound) -> Result<Option<Response<Answer>>, NoAnswer> {
+    let recorded = tokio::select! {
+        recorded = shared.admission.recorded(inbound.ask(None)) => recorded,
+        () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+    };
+    Ok(recorded.and_then(|recorded| replay::response(shared, inbound, recorded)))
 }
 
 /// Asks, sends, and asks again until there is an answer to pass on.
@@ -131,6 +143,30 @@ async fn try_once(
         } => credential,
         () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
     };
+    let leaving = Leaving { shared, exchange_id: Some(exchange.grant().exchange_id.clone()) };
     let ready = Ready { upstream, exchange, dialect, outgoing, credential };
-    Ok(Ok(Detached::new(&shared.tasks, forward::send(Arc::clone(shared), ready)).await))
+    let tried = Detached::new(&shared.tasks, forward::send(Arc::clone(shared), ready)).await;
+    leaving.answered();
+    Ok(Ok(tried))
+}
+
+/// Tells that a client has left while its answer had not begun.
+struct Leaving<'a> {
+    shared: &'a Shared,
+    exchange_id: Option<String>,
+}
+
+impl Leaving<'_> {
+    /// The answer has begun, and whoever passes it on tells from here on.
+    fn answered(mut self) {
+        self.exchange_id = None;
+    }
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if let Some(exchange_id) = &self.exchange_id {
+            self.shared.admission.left(exchange_id);
+        }
+    }
 }

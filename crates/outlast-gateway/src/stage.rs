@@ -1,7 +1,7 @@
 //! The stages a request passes, in order; [`crate::pipeline`] calls them.
 //!
-//! key → attempt → dialect → account → admission → forward → meter → settle. A stage that may answer by itself (a
-//! replay) or hold (a budget) stands between dialect and account: it takes an [`inbound::Inbound`] like the others.
+//! key → attempt → dialect → replay → account → admission → forward → meter → settle. A stage that may answer by itself
+//! (a replay) or hold (a budget) stands between dialect and account: it takes an [`inbound::Inbound`] like the others.
 
 pub(crate) mod account;
 pub(crate) mod attempt;
@@ -13,5 +13,6 @@ pub(crate) mod headers;
 pub(crate) mod inbound;
 pub(crate) mod key;
 pub(crate) mod relay;
+pub(crate) mod replay;
 pub(crate) mod settle;
 pub(crate) mod turn;

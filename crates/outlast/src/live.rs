@@ -68,6 +68,9 @@ fn said(fact: &Fact) -> Option<String> {
         | Fact::Verified { verdict: Verdict::Failed { class, why }, .. } => {
             styled(RED, format!("{class}: {}", shown(why)))
         }
+        Fact::Replayed { exchange, .. } => {
+            styled(DIM, format!("gets an answer that was paid for and had not arrived ({exchange}); nothing is billed"))
+        }
         Fact::AttemptEnding { reason: EndReason::Parked, .. } => styled(YELLOW, "is being parked"),
         Fact::AttemptEnding { reason: EndReason::Limit { class }, .. } => {
             styled(YELLOW, format!("is being parked until an account opens ({class})"))

@@ -35,6 +35,8 @@ mod log;
 mod names;
 #[path = "survive/processes.rs"]
 mod processes;
+#[path = "survive/replay.rs"]
+mod replay;
 #[path = "survive/review.rs"]
 mod review;
 #[path = "survive/running.rs"]

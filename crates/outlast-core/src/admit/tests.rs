@@ -68,6 +68,9 @@ fn an_attempt_that_is_ending_says_only_that_it_has_ended_and_what_was_kept() {
     let ending = "run\n task a\n a start 1\n a held 1 overload\n a ending 1 parked";
     check(ending, news(1, AttemptNews::Ended), "a ended 1");
     check(ending, news(1, AttemptNews::Checkpointed(Oid::new("t"))), "a checkpointed 1 t");
+    let replayed = || news(1, AttemptNews::Replayed(ExchangeId::new("x")));
+    check("run\n task a\n a start 1", replayed(), "a replayed 1 x");
+    check(ending, replayed(), "refused: attempt 1 of task `a` was given up");
     for late in [AttemptNews::Released, AttemptNews::Spawned(shim(1)), AttemptNews::Exited(Outcome::Finished)] {
         check(ending, news(1, late), "refused: attempt 1 of task `a` was given up");
     }

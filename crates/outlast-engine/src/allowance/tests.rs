@@ -52,6 +52,7 @@ fn ask(model: &str, request_bytes: u64) -> Ask {
         dialect: Dialect::Anthropic,
         model: Some(model.to_owned()),
         request_bytes,
+        request: String::new(),
         turn_kind: TurnKind::Main,
         received_at: Timestamp::EPOCH,
         again_after: None,

@@ -18,6 +18,7 @@ fn asked(asks: &mut Asks, engine: &LoopHandle) -> Reply {
         dialect: Dialect::Anthropic,
         model: None,
         request_bytes: 1,
+        request: String::new(),
         turn_kind: TurnKind::Main,
         received_at: Timestamp::EPOCH,
         again_after: None,

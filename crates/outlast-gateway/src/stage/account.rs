@@ -25,6 +25,8 @@ pub(crate) struct Outgoing {
     pub(crate) body: Bytes,
     /// The model as the provider will read it.
     pub(crate) model: Option<String>,
+    /// See [`crate::Ask::request`].
+    pub(crate) request: String,
 }
 
 /// Finds the granted account; it must speak the request's dialect.
@@ -57,6 +59,7 @@ pub(crate) fn outgoing(inbound: &Inbound, upstream: &Upstream) -> Result<Outgoin
         headers: Arc::clone(&inbound.headers),
         body,
         model: other.or(asked).map(str::to_owned),
+        request: inbound.request.clone(),
     })
 }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use outlast_journal::Pending;
 use tokio::sync::Notify;
 
+use crate::admission::Admission;
+
 /// Most exchanges that may wait for the ledger: a quarter of the files a process may open where nobody
 /// raised that, and as many rows as make one commit of the ledger worth its fsync.
 const UNWRITTEN_MAX: usize = 256;
@@ -39,19 +41,19 @@ impl Backlog {
         }
     }
 
-    /// Takes room for an exchange that has ended, even where there is none.
-    pub(crate) fn add(&self, exchange_id: String, row: Pending<()>) -> Unwritten {
+    /// Takes room for an exchange that has ended, even where there is none; `admission` hears when its row is there.
+    pub(crate) fn add(&self, exchange_id: String, row: Pending<()>, admission: Arc<dyn Admission>) -> Unwritten {
         self.0.unwritten.fetch_add(1, Ordering::AcqRel);
-        Unwritten { exchange_id, row: Some(row), backlog: self.clone() }
+        Unwritten { exchange_id, row: Some(row), admission, backlog: self.clone() }
     }
 }
 
 /// A settled exchange whose row is not durable yet. The row is written whether or not this is waited for.
-#[derive(Debug)]
 #[must_use = "its room is given back as soon as this is dropped"]
 pub(crate) struct Unwritten {
     exchange_id: String,
     row: Option<Pending<()>>,
+    admission: Arc<dyn Admission>,
     backlog: Backlog,
 }
 
@@ -67,6 +69,7 @@ impl Unwritten {
 
 impl Drop for Unwritten {
     fn drop(&mut self) {
+        self.admission.kept(&self.exchange_id);
         let shared = &self.backlog.0;
         if shared.unwritten.fetch_sub(1, Ordering::AcqRel) == UNWRITTEN_MAX {
             shared.room.notify_waiters();

@@ -9,10 +9,10 @@ use hyper::body::Incoming;
 use outlast_core::Timestamp;
 
 use super::facts::Facts;
-use super::{attempt, facts, headers, key};
+use super::{attempt, facts, headers, key, replay};
 use crate::admission::{Arrived, Ask, TurnKind};
 use crate::answer::OwnError;
-use crate::dialect::{self, Dialect, Endpoint};
+use crate::dialect::{self, Dialect, Endpoint, Operation};
 
 /// A request whose key, attempt and dialect are known.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(crate) struct Inbound {
     key: String,
     attempt: Option<String>,
     received_at: Timestamp,
+    /// See [`Ask::request`].
+    pub(crate) request: String,
 }
 
 /// Why a request got no further than its own reading.
@@ -88,11 +90,17 @@ pub(crate) async fn read(
     };
     let facts = facts::read(endpoint, &path, &body);
     let query = parts.uri.query();
+    let clean_query = query.map(key::query_without_key).filter(|q| !q.is_empty() || query == Some(""));
+    let request = match endpoint.operation {
+        Operation::Generate => replay::name_of(&path, clean_query.as_deref(), &body),
+        _ => String::new(),
+    };
     Ok(Inbound {
+        request,
         turn_kind: facts::turn_kind(endpoint, &parts.headers, &facts),
         key: key::presented(&parts.headers, query).unwrap_or_default(),
         headers: Arc::new(headers::for_upstream(&parts.headers)),
-        query: query.map(key::query_without_key).filter(|q| !q.is_empty() || query == Some("")),
+        query: clean_query,
         method: parts.method,
         endpoint,
         path,
@@ -117,6 +125,7 @@ impl Inbound {
             dialect: self.endpoint.dialect,
             model: self.facts.model.clone(),
             request_bytes: self.body.len() as u64,
+            request: self.request.clone(),
             turn_kind: self.turn_kind,
             received_at: self.received_at,
             again_after,

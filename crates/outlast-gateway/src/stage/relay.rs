@@ -114,6 +114,9 @@ impl Body for Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         if let Some(flow) = self.flow.take() {
+            if !flow.meter.ended() {
+                flow.exchange.left();
+            }
             self.spawn(flow.drain(self.tasks.clone()));
         }
     }

@@ -11,7 +11,7 @@ use outlast_journal::{AnswerHead, Closing, Opening, Outcome, Spool};
 
 use super::account::Outgoing;
 use super::backlog::{Backlog, Unwritten};
-use super::headers;
+use super::{headers, replay};
 use crate::admission::{Admission, Grant, Settled};
 use crate::clock::now;
 use crate::dialect::Dialect;
@@ -28,6 +28,8 @@ pub(crate) struct Exchange {
     spool: Option<Spool>,
     backlog: Backlog,
     recorded: bool,
+    /// See [`crate::Ask::request`].
+    request: String,
     started_at: Timestamp,
     first_byte_at: Option<Timestamp>,
     status: Option<u16>,
@@ -54,6 +56,7 @@ impl Exchange {
             spool: None,
             backlog,
             recorded: false,
+            request: String::new(),
             started_at: now(),
             first_byte_at: None,
             status: None,
@@ -71,6 +74,7 @@ impl Exchange {
         outgoing: &Outgoing,
     ) -> Result<(), outlast_journal::Error> {
         self.model.clone_from(&outgoing.model);
+        self.request.clone_from(&outgoing.request);
         let opening = Opening {
             exchange: self.grant.exchange_id.clone(),
             attempt: self.grant.attempt.clone(),
@@ -92,7 +96,11 @@ impl Exchange {
         self.status = Some(head.status.as_u16());
         self.limits = headers::limits(clean);
         self.fallback = if head.status.is_success() { Outcome::Cut } else { Outcome::Refused };
-        let head = AnswerHead { status: head.status.as_u16(), first_byte_at: at, headers: headers::as_json(clean) };
+        let head = AnswerHead {
+            status: head.status.as_u16(),
+            first_byte_at: at,
+            headers: replay::headers_kept(clean, &self.request, None),
+        };
         self.keep(|spool| spool.answer(&head));
     }
 
@@ -109,6 +117,11 @@ impl Exchange {
         {
             tracing::error!(exchange = %self.grant.exchange_id, %error, "an answer cannot be recorded");
         }
+    }
+
+    /// Notes that the client has left before the end of the answer.
+    pub(crate) fn left(&self) {
+        self.admission.left(&self.grant.exchange_id);
     }
 
     pub(crate) const fn grant(&self) -> &Grant {
@@ -140,7 +153,8 @@ impl Exchange {
         let closing = Closing { outcome, ended_at, usage: reading.usage, usd_nanos, estimated };
         let exchange_id = std::mem::take(&mut self.grant.exchange_id);
         let spool = self.spool.take();
-        let unwritten = spool.map(|spool| self.backlog.add(exchange_id.clone(), spool.finish(closing)));
+        let unwritten = spool
+            .map(|spool| self.backlog.add(exchange_id.clone(), spool.finish(closing), Arc::clone(&self.admission)));
         self.admission.settle(Settled {
             exchange_id,
             account: self.grant.account.clone(),
@@ -157,6 +171,7 @@ impl Exchange {
             first_byte_at: self.first_byte_at,
             ended_at,
             recorded: self.recorded,
+            replayed: false,
         });
         unwritten
     }

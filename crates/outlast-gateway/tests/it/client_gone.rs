@@ -19,6 +19,8 @@ async fn ask(world: &World) -> Client {
 
 async fn assert_whole_answer_kept(world: &mut World, outcome: Outcome) {
     let settled = world.settled().await;
+    let left = world.admission.left.lock().unwrap().iter().any(|exchange| exchange == "x1");
+    assert_eq!(left, outcome == Outcome::ClientGone, "who has left early is told of");
     assert_eq!((settled.outcome, settled.usage.input, settled.usage.output), (outcome, Some(30), Some(77)));
     assert!(settled.usd_nanos.is_some() && settled.recorded);
     let reader = world.closed().await;

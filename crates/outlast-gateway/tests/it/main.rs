@@ -8,6 +8,7 @@ mod fidelity;
 mod holding;
 mod keys;
 mod lifecycle;
+mod replay;
 mod secrecy;
 mod support;
 mod tls;

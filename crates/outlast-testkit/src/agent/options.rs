@@ -51,6 +51,9 @@ pub(super) struct Options {
     /// Tries a failed request again this many times
     #[arg(long, default_value_t = 0)]
     pub retries: u32,
+    /// Gives a request up that is not answered within so many milliseconds, as clients with a timeout do
+    #[arg(long, value_name = "MS")]
+    pub patience_ms: Option<u64>,
     /// Follows the script in the goal by itself, without a model
     #[arg(long)]
     pub no_llm: bool,

@@ -74,7 +74,7 @@ impl Agent {
     async fn converse(&mut self, options: &Options) -> Result<End> {
         let speaker = Speaker::new(options)?;
         loop {
-            let heard = self.ask(&speaker, options.retries).await?;
+            let heard = self.ask(&speaker, options).await?;
             self.report.heard(&heard);
             let said = (!heard.text.is_empty()).then(|| Item::Assistant { text: heard.text.clone() });
             let Some(call) = heard.call else {
@@ -91,12 +91,15 @@ impl Agent {
         }
     }
 
-    async fn ask(&self, speaker: &Speaker, retries: u32) -> Result<Heard> {
+    async fn ask(&self, speaker: &Speaker, options: &Options) -> Result<Heard> {
+        let patience = options.patience_ms.map_or(Duration::MAX, Duration::from_millis);
         let mut tried = 0;
         loop {
-            let error = match talk::ask(speaker, &self.session.items).await {
+            let answer = tokio::time::timeout(patience, talk::ask(speaker, &self.session.items)).await;
+            let given_up = || Error::Connection { address: speaker.authority.clone(), why: "no answer".to_owned() };
+            let error = match answer.unwrap_or_else(|_| Err(given_up())) {
                 Ok(heard) => return Ok(heard),
-                Err(error) if tried >= retries => return Err(error),
+                Err(error) if tried >= options.retries => return Err(error),
                 Err(error) => error,
             };
             tried += 1;

@@ -1,10 +1,30 @@
 //! The backlog against a real ledger.
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use outlast_core::{AccountId, Timestamp};
 use outlast_journal::{Closing, Journal, Ledger, Opening, Outcome, Usage};
 
 use super::*;
+
+/// Whoever asks it for anything waits for ever.
+struct Nobody;
+
+impl Admission for Nobody {
+    fn admit(&self, _: crate::Ask) -> BoxFuture<'_, Result<crate::Grant, crate::Denied>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn settle(&self, _: crate::Settled) {}
+
+    fn refused(&self, _: crate::Refusal) -> BoxFuture<'_, crate::Ruling> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn nobody() -> Arc<dyn Admission> {
+    Arc::new(Nobody)
+}
 
 fn finished(ledger: &Ledger, number: usize) -> (String, Pending<()>) {
     let exchange = format!("x{number}");
@@ -44,7 +64,7 @@ async fn a_new_request_waits_only_while_there_is_no_room() {
             assert!(has_room(&backlog), "{number}");
         }
         let (exchange, row) = finished(&ledger, number);
-        waiting.push(backlog.add(exchange, row));
+        waiting.push(backlog.add(exchange, row, nobody()));
     }
     assert!(!has_room(&backlog), "there is no room left");
     for left in (0..waiting.len()).rev() {
@@ -62,7 +82,7 @@ async fn who_waits_is_told_of_the_room_and_not_before() {
     let backlog = Backlog::default();
     let add = |number| {
         let (exchange, row) = finished(&ledger, number);
-        backlog.add(exchange, row)
+        backlog.add(exchange, row, nobody())
     };
     let mut waiting: Vec<Unwritten> = (0..UNWRITTEN_MAX + 1).map(add).collect();
     let mut room = Box::pin(backlog.room());

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use outlast_core::{AccountId, AttemptId, RunId, TaskId, Timestamp};
-use outlast_gateway::{Admission, Ask, Denied, Grant, Refusal, Ruling, Settled};
+use outlast_gateway::{Admission, Arrived, Ask, Denied, Grant, Recorded, Refusal, Ruling, Settled};
 use tokio::sync::{Notify, mpsc};
 
 use super::AGENT_KEY;
@@ -34,6 +34,12 @@ pub(crate) struct TestAdmission {
     pub(crate) waits: Notify,
     settled: (mpsc::UnboundedSender<Settled>, tokio::sync::Mutex<mpsc::UnboundedReceiver<Settled>>),
     pub(crate) account: Mutex<AccountId>,
+    /// What the next request is answered out of the ledger.
+    pub(crate) recorded: Mutex<Option<Recorded>>,
+    /// The exchanges whose clients have left.
+    pub(crate) left: Mutex<Vec<String>>,
+    /// What an agent has done is not kept while this is set, and so no answer passes.
+    pub(crate) keeps_back: Mutex<bool>,
 }
 
 impl Default for TestAdmission {
@@ -51,6 +57,9 @@ impl Default for TestAdmission {
             waits: Notify::new(),
             settled: (sender, tokio::sync::Mutex::new(receiver)),
             account: Mutex::new(AccountId::from("acc")),
+            recorded: Mutex::default(),
+            left: Mutex::default(),
+            keeps_back: Mutex::default(),
         }
     }
 }
@@ -110,6 +119,26 @@ impl Admission for TestAdmission {
             let account = self.account.lock().unwrap().clone();
             Ok(Grant { exchange_id: format!("x{turn}"), attempt: Some(attempt), account, turn })
         })
+    }
+
+    fn arrived(&self, _: Arrived) -> BoxFuture<'static, ()> {
+        if *self.keeps_back.lock().unwrap() {
+            self.waits.notify_one();
+            return Box::pin(std::future::pending());
+        }
+        Box::pin(std::future::ready(()))
+    }
+
+    fn recorded(&self, ask: Ask) -> BoxFuture<'_, Option<Recorded>> {
+        let recorded = self.recorded.lock().unwrap().take();
+        if recorded.is_some() {
+            self.asks.lock().unwrap().push(ask);
+        }
+        Box::pin(std::future::ready(recorded))
+    }
+
+    fn left(&self, exchange_id: &str) {
+        self.left.lock().unwrap().push(exchange_id.to_owned());
     }
 
     fn settle(&self, settled: Settled) {
