@@ -2,12 +2,14 @@
 //! attempts: prompt caches and replay depend on it. What differs between attempts is said in a message of its own.
 
 mod handover;
+mod noted;
 
 use std::fmt::Write as _;
 
 use outlast_core::plan::Task;
 
 pub use handover::{Changed, HandOver, How, NOTE_LEN_MAX, handover_note, last_acts};
+pub use noted::{Line, Noted, STEPS_FILE, noted, noted_of};
 
 /// What a resumed agent is told besides what it knows already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,12 +65,6 @@ pub fn handover_prompt(task: &Task, resumption: &Resumption) -> String {
     format!("{}\n{}", prompt(task), resume_prompt(resumption))
 }
 
-/// The steps an agent has noted as finished: one name per line, anything else in the file left out.
-pub fn finished_steps<'a>(task: &'a Task, progress: &str) -> Vec<&'a str> {
-    let noted: Vec<&str> = progress.lines().map(|line| line.trim_matches(['"', '\'', ' ', '\t', '\r'])).collect();
-    task.steps.iter().map(|step| step.name.as_str()).filter(|name| noted.contains(name)).collect()
-}
-
 /// Replaces each placeholder once, where the template has it and never inside what was filled in; a line left empty by
 /// that is dropped.
 fn fill(template: &str, parts: &[(&str, String)]) -> String {
@@ -111,11 +107,13 @@ fn example(task: &Task) -> String {
     task.example.as_ref().map(|file| format!("\nFollow the pattern of this file: {file}")).unwrap_or_default()
 }
 
+const STEPS: &str = "\nSteps, in this order. After each one run: outlast progress done 'NAME' (where that command is not found: echo 'NAME' >> \"$OUTLAST_PROGRESS_FILE\"). What whoever may have to go on in your place should know, and the files do not show: outlast progress note 'TEXT'";
+
 fn steps(task: &Task) -> String {
     if task.steps.is_empty() {
         return String::new();
     }
-    let mut text = "\nSteps, in this order. After each one append its name as a line to the file that the environment variable OUTLAST_PROGRESS_FILE names, as in: echo 'NAME' >> \"$OUTLAST_PROGRESS_FILE\"".to_owned();
+    let mut text = STEPS.to_owned();
     for (index, step) in task.steps.iter().enumerate() {
         let _ = write!(text, "\n{}. {}", index + 1, step.name);
         if let Some(command) = &step.command {

@@ -75,6 +75,21 @@ pub struct ActedTask {
     pub kept: Option<String>,
 }
 
+/// What an agent has noted of its task: `outlast/noted/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noted {
+    /// `outlast/noted/v1`.
+    pub schema: String,
+    /// The task.
+    pub task_id: String,
+    /// Steps that the agent says are done, in the plan's order.
+    pub completed_steps: Vec<String>,
+    /// The others.
+    pub remaining_steps: Vec<String>,
+    /// What else it noted, oldest first.
+    pub notes: Vec<String>,
+}
+
 /// One line of `outlast log --json`: `outlast/log/v1`, JSON lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {

@@ -10,7 +10,7 @@ pub mod exit;
 pub mod status;
 pub mod time;
 
-pub use acts::{Act, Acted, ActedTask, Check, Clean, CleanItem, Diff, Doctor, FileChange, LogLine};
+pub use acts::{Act, Acted, ActedTask, Check, Clean, CleanItem, Diff, Doctor, FileChange, LogLine, Noted};
 pub use check::{CheckView, EdgeView, EstimateView, FindingView};
 pub use diagnostic::{Diagnostic, Failure, Severity};
 pub use exit::ExitCode;

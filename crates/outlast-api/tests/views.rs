@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use outlast_api::{
     AccountView, Act, Acted, ActedTask, BudgetView, Check, CheckView, Clean, CleanItem, Diagnostic, Diff, Doctor,
-    EdgeView, EngineView, ExitCode, FileChange, FindingView, LogLine, ReachedView, RunLine, Runs, Severity, Status,
-    TaskView, TokensView, WindowView, schema,
+    EdgeView, EngineView, ExitCode, FileChange, FindingView, LogLine, Noted, ReachedView, RunLine, Runs, Severity,
+    Status, TaskView, TokensView, WindowView, schema,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -239,6 +239,20 @@ fn doctor_and_clean_list_what_they_saw() {
         kept: Some(text("not landed")),
     };
     insta::assert_json_snapshot!("clean", round(Clean { schema: schema("clean"), removed: false, items: vec![item] }));
+}
+
+#[test]
+fn what_an_agent_noted_is_steps_and_notes() {
+    insta::assert_json_snapshot!(
+        "noted",
+        round(Noted {
+            schema: schema("noted"),
+            task_id: text("pay"),
+            completed_steps: vec![text("imports")],
+            remaining_steps: vec![text("tests")],
+            notes: vec![text("the retry is in the caller")],
+        })
+    );
 }
 
 #[test]

@@ -306,6 +306,19 @@ impl Context {
         drop(self.trouble.send(trouble));
     }
 
+    /// Tells whoever listens that a turn of a living attempt could not be kept. It is not tried again: the next turn keeps
+    /// all there is by then.
+    pub(crate) fn note_not_kept(&self, id: &AttemptId, turn: u32, error: &Error) {
+        tracing::warn!(attempt = %id, turn, %error, "a turn was not kept");
+        let what = format!("turn {turn} is not kept, its agent goes on and the next turn keeps all of it: {error}");
+        drop(self.trouble.send(Trouble {
+            task: Some(id.task.clone()),
+            what,
+            no_space: error.is_no_space(),
+            again: false,
+        }));
+    }
+
     /// Tells whoever listens what a person should know of an attempt, although it goes on.
     pub(crate) fn note_finding(&self, id: &AttemptId, what: String) {
         tracing::warn!(attempt = %id, what, "a finding");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use outlast_agent::prompt::{Changed, How, finished_steps};
+use outlast_agent::prompt::{Changed, How, Noted, noted};
 use outlast_agent::{Adapter, adapter};
 use outlast_core::research::{Conversation, Progress, ResearchState};
 use outlast_core::{AttemptId, Oid, plan};
@@ -50,19 +50,52 @@ pub(crate) async fn keep(
             let research = read(adapter(kind), &conversation, &home, &turn.id).after(&earlier);
             let changes = known.base.map(|base| git.store().diff(&base, &commit)).transpose()?.unwrap_or_default();
             let changed = changes.iter().map(Change::path_lossy).collect();
-            let done = steps_done(&home, &turn.id, &task)?;
+            let noted = noted_by(&home, &turn.id, &task)?;
             let AttemptId { run, task: id, number } = turn.id.clone();
-            let mut progress = Progress::new(run, id, "running", &task.steps, &done, changed, research);
+            let mut progress = Progress::new(run, id, "running", &task.steps, &noted.done, changed, research);
+            progress.notes = noted.notes;
             progress.agent = Some(task.agent.to_string());
             progress.attempt = Some(number);
             progress.turns = Some(turn.number);
             progress.checkpoint = Some(commit);
-            progress.updated_at = Some(outlast_api::rfc3339(crate::state_loop::now()));
-            let folder = home.attempt(&turn.id);
-            write_file(&folder.join(PROGRESS_JSON), progress.to_json().as_bytes())?;
-            write_file(&folder.join(PROGRESS_MD), progress.to_markdown().as_bytes())
+            write(&home, &turn.id, progress)
         })
         .await
+}
+
+/// Keeps what a request of an agent says that the attempt's agent has started: under its name, beside what is known.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) async fn keep_part(
+    context: &Arc<Context>,
+    turn: &Turn,
+    sub_agent: String,
+    dialect: Dialect,
+    body: Bytes,
+) -> Result<(), Error> {
+    let plan = context.plan(&turn.id.run).await?;
+    let Some(task) = plan.task(&turn.id.task) else { return Ok(()) };
+    let Ok((kind, _)) = adapter_of(&plan, task) else { return Ok(()) };
+    let (home, id) = (context.home.clone(), turn.id.clone());
+    context
+        .in_git(move |_| {
+            let Some(conversation) = conversation(dialect, &body) else { return Ok(()) };
+            // Whoever starts another has had a turn before, and its note is there; where it could not be kept, nor can this.
+            let text = read_text(&home.attempt(&id).join(PROGRESS_JSON))?;
+            let Some(mut progress) = text.and_then(|text| Progress::from_json(&text)) else { return Ok(()) };
+            progress.research.absorb(&sub_agent, &read(adapter(kind), &conversation, &home, &id));
+            write(&home, &id, progress)
+        })
+        .await
+}
+
+/// Writes what is known beside the attempt, durably.
+fn write(home: &RepoHome, id: &AttemptId, mut progress: Progress) -> Result<(), Error> {
+    progress.updated_at = Some(outlast_api::rfc3339(crate::state_loop::now()));
+    let folder = home.attempt(id);
+    write_file(&folder.join(PROGRESS_JSON), progress.to_json().as_bytes())?;
+    write_file(&folder.join(PROGRESS_MD), progress.to_markdown().as_bytes())
 }
 
 /// Everything that is known of a task before its next attempt begins, the last answer included: what that asked for may
@@ -83,16 +116,16 @@ pub(crate) fn of_task(home: &RepoHome, id: &AttemptId, adapter: &dyn Adapter) ->
     Ok(read(adapter, &conversation, home, id).after(&earlier))
 }
 
-/// The names of the steps that the agent has noted as done.
+/// What the agent has noted: steps that are done, and what else.
 ///
 /// # Errors
 /// Where its home cannot be opened.
-pub(crate) fn steps_done(home: &RepoHome, id: &AttemptId, task: &plan::Task) -> Result<Vec<String>, Error> {
+pub(crate) fn noted_by(home: &RepoHome, id: &AttemptId, task: &plan::Task) -> Result<Noted, Error> {
     let agents = home.agent_home(&id.run, &id.task, task.agent.as_str());
     reopen(&agents)?;
     // The home is the agent's to write: a link, a pipe or a flood there is no note of its steps.
-    let noted = read_inside(&agents, PROGRESS.into(), STEPS_LEN_MAX).ok().flatten().unwrap_or_default();
-    Ok(finished_steps(task, &String::from_utf8_lossy(&noted)).into_iter().map(str::to_owned).collect())
+    let text = read_inside(&agents, PROGRESS.into(), STEPS_LEN_MAX).ok().flatten().unwrap_or_default();
+    Ok(noted(task, &String::from_utf8_lossy(&text)))
 }
 
 /// A change as a hand-over note names it.

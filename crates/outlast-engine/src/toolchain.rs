@@ -29,6 +29,9 @@ const INSTALLATIONS: [&str; 14] = [
     ".rye", ".volta",
 ];
 
+/// The name of our own program, as prompts call it.
+const PROGRAM: &str = "outlast";
+
 /// Where the accounts of this host are listed.
 const PASSWD: &str = "/etc/passwd";
 /// The first number of a person's account; what is below belongs to services, whose homes are system folders.
@@ -41,6 +44,24 @@ impl Toolchain {
         let mut shut = homes(&fs::read_to_string(PASSWD).unwrap_or_default());
         shut.extend([env::temp_dir(), state.to_owned()]);
         Self::new(&env::var("PATH").unwrap_or_default(), home.as_deref(), &shut, |name| env::var(name).ok())
+            .with_ours(env::current_exe().ok())
+    }
+
+    /// Adds our own program, which agents note their progress with: it alone may be run, and is found last.
+    fn with_ours(mut self, program: Option<PathBuf>) -> Self {
+        let Some(program) = program.filter(|program| program.file_name() == Some(OsStr::new(PROGRAM))) else {
+            return self;
+        };
+        if self.find(PROGRAM).is_none()
+            && let Some(folder) = program.parent().and_then(Path::to_str)
+        {
+            let before = if self.path.is_empty() { String::new() } else { format!("{}:", self.path) };
+            self.path = format!("{before}{folder}");
+        }
+        if !self.execute.iter().any(|opened| program.starts_with(opened)) {
+            self.execute.push(program);
+        }
+        self
     }
 
     /// The program of this name, as it stands on the path.
@@ -113,6 +134,22 @@ mod tests {
             execute,
             ["/usr", "/home/ann/.cargo/bin", "/home/ann/bin", "/home/ann/.nvm/versions/node/v20", "/bin"]
         );
+    }
+
+    #[test]
+    fn our_own_program_is_found_last_and_nothing_beside_it_may_be_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = dir.path().join("outlast");
+        std::fs::write(&ours, "").unwrap();
+        std::fs::set_permissions(&ours, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let bare = Toolchain::new("/usr/bin", None, &[], |_| None);
+        let found = bare.clone().with_ours(Some(ours.clone()));
+        assert_eq!(found.path, format!("/usr/bin:{}", dir.path().display()));
+        assert_eq!(found.execute, [PathBuf::from("/usr"), ours.clone()]);
+        assert_eq!(found.find("outlast"), Some(ours.clone()));
+        assert_eq!(found.clone().with_ours(Some(ours)), found, "once is enough");
+        assert_eq!(bare.clone().with_ours(Some(dir.path().join("survive-1f"))), bare, "a test program is none of ours");
+        assert_eq!(bare.clone().with_ours(None), bare);
     }
 
     #[test]

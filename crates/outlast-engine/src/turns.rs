@@ -9,7 +9,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use outlast_core::admit::{AttemptNews, Command};
-use outlast_core::desired::{OperationKey, Step};
 use outlast_core::task::Stage;
 use outlast_core::{AttemptId, Core, Epoch};
 use outlast_gateway::{Arrived, Dialect, TurnKind};
@@ -27,6 +26,15 @@ pub(crate) struct Turn {
     pub(crate) number: u32,
 }
 
+/// What a turn's request says.
+struct Said {
+    kind: TurnKind,
+    /// The agent that asks, where the attempt's own agent has started it.
+    sub_agent: Option<String>,
+    dialect: Dialect,
+    body: Bytes,
+}
+
 /// Keeps the tree of whoever asks; ready once that is done, or is nobody's business here.
 pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static, ()> {
     let kind = arrived.ask.turn_kind;
@@ -34,18 +42,13 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static
         return Box::pin(std::future::ready(()));
     }
     let Arrived { ask, body } = arrived;
-    let dialect = ask.dialect;
+    let said = Said { kind, sub_agent: ask.sub_agent.clone(), dialect: ask.dialect, body };
     let asker = context.engine.asker(ask);
     // A task of its own: an agent that gives up its request has done its work all the same.
     let kept = tokio::spawn(async move {
         let Ok(Some(turn)) = asker.await else { return };
-        if let Err(error) = at(&context, &turn, kind, dialect, body).await {
-            let key = OperationKey {
-                run: turn.id.run.clone(),
-                task: turn.id.task.clone(),
-                step: Step::Attempt(turn.id.number),
-            };
-            context.note_trouble(&key, &error);
+        if let Err(error) = at(&context, &turn, said).await {
+            context.note_not_kept(&turn.id, turn.number, &error);
         }
     });
     Box::pin(async move {
@@ -54,12 +57,22 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static
     })
 }
 
-async fn at(context: &Arc<Context>, turn: &Turn, kind: TurnKind, dialect: Dialect, body: Bytes) -> Result<(), Error> {
+async fn at(context: &Arc<Context>, turn: &Turn, said: Said) -> Result<(), Error> {
     let lock = context.tree_lock(&turn.id);
-    let _tree = match (kind, lock.clone().try_lock_owned()) {
+    let _tree = match (said.kind, lock.clone().try_lock_owned()) {
         (_, Ok(tree)) => tree,
         // Agents that an agent has started do not wait for each other: the tree that is being kept holds the work of all.
-        (TurnKind::SubAgent, Err(_)) => return Ok(()),
+        // What this one knows is put beside it afterwards, and its answer does not wait for that.
+        (TurnKind::SubAgent, Err(_)) => {
+            let (context, turn) = (Arc::clone(context), turn.clone());
+            tokio::spawn(async move {
+                let _tree = lock.lock_owned().await;
+                if let Err(error) = part(&context, &turn, said).await {
+                    context.note_not_kept(&turn.id, turn.number, &error);
+                }
+            });
+            return Ok(());
+        }
         (_, Err(_)) => lock.lock_owned().await,
     };
     // Whoever ends an attempt says so first and then waits for the tree: nothing is kept behind its back.
@@ -69,12 +82,22 @@ async fn at(context: &Arc<Context>, turn: &Turn, kind: TurnKind, dialect: Dialec
     crate::fault::point("turn_before_checkpoint");
     let commit = context.keep_tree(&turn.id, format!("turn {}", turn.number), true).await?;
     crate::fault::point("turn_after_checkpoint");
-    if kind == TurnKind::Main {
-        research::keep(context, turn, dialect, body, &commit).await?;
+    match said.kind {
+        TurnKind::Main => research::keep(context, turn, said.dialect, said.body, &commit).await?,
+        _ => part(context, turn, said).await?,
     }
     let AttemptId { run, task, number } = turn.id.clone();
     let news = AttemptNews::Checkpointed(commit);
     context.tell(Command::Attempt { run, task, number, epoch: turn.epoch, news }).await
+}
+
+/// Keeps what an agent knows that the attempt's own has started; for whoever has the tree's lock.
+async fn part(context: &Arc<Context>, turn: &Turn, said: Said) -> Result<(), Error> {
+    let Some(sub_agent) = said.sub_agent else { return Ok(()) };
+    if !works(context, turn).await? {
+        return Ok(());
+    }
+    research::keep_part(context, turn, sub_agent, said.dialect, said.body).await
 }
 
 /// Whether the attempt is still at work.

@@ -82,6 +82,8 @@ pub struct Ask {
     pub request: String,
     /// What part of the agent's work this is.
     pub turn_kind: TurnKind,
+    /// The name of the agent that asks, where the attempt's own agent has started it.
+    pub sub_agent: Option<String>,
     /// When the request arrived.
     pub received_at: Timestamp,
     /// The refused exchange of the same request, when it asks again.

@@ -114,11 +114,11 @@ impl Sources<'_> {
         };
         let staged = index.against(cache);
         let mut keep = || -> Result<(ObjectId, Vec<ObjectId>)> {
-            copy_blobs(agent, batch, &staged.edits)?;
+            self.copy_blobs(agent, batch, &staged.edits)?;
             let whole = tree::edit(self.reader, batch, cache.tree(), &staged.edits)?;
             let mut stages = Vec::new();
             for edits in &staged.unmerged {
-                copy_blobs(agent, batch, edits)?;
+                self.copy_blobs(agent, batch, edits)?;
                 stages.push(tree::edit(self.reader, batch, oid::empty_tree(), edits)?);
             }
             Ok((whole, stages))
@@ -144,6 +144,27 @@ impl Sources<'_> {
             if stage != oid::empty_tree() {
                 beside.entries.insert(name, (EntryKind::Tree, stage));
             }
+        }
+        Ok(())
+    }
+
+    /// Copies what is staged, as far as neither the store nor the pinned base holds it.
+    fn copy_blobs(&self, agent: &AgentRepo, batch: &mut Batch<'_>, edits: &Edits) -> Result<()> {
+        let base = self.reader.tree_of(self.base)?;
+        let mut buf = Vec::new();
+        for (path, leaf) in edits {
+            let Some(leaf) = leaf else { continue };
+            if !path.split_str("/").all(|name| storable(name.as_bstr())) {
+                return Err(Error::object(leaf.id, format!("no git would check out `{path}`")));
+            }
+            if leaf.kind == Kind::Gitlink
+                || batch.holds(&leaf.id)
+                || tree::lookup(self.reader, base, path.as_ref())?.is_some_and(|at_base| at_base.id == leaf.id)
+            {
+                continue;
+            }
+            agent.need(leaf.id, ObjectKind::Blob, &mut buf)?;
+            batch.put(ObjectKind::Blob, &buf)?;
         }
         Ok(())
     }
@@ -277,22 +298,6 @@ impl Sources<'_> {
 /// Paths, each with a zero at its end.
 fn listed(paths: &[BString]) -> Vec<u8> {
     paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect()
-}
-
-/// Copies what is staged, as far as it is not in the store.
-fn copy_blobs(agent: &AgentRepo, batch: &mut Batch<'_>, edits: &Edits) -> Result<()> {
-    let mut buf = Vec::new();
-    for (path, leaf) in edits {
-        let Some(leaf) = leaf else { continue };
-        if !path.split_str("/").all(|name| storable(name.as_bstr())) {
-            return Err(Error::object(leaf.id, format!("no git would check out `{path}`")));
-        }
-        if leaf.kind != Kind::Gitlink && !batch.holds(&leaf.id) {
-            agent.need(leaf.id, ObjectKind::Blob, &mut buf)?;
-            batch.put(ObjectKind::Blob, &buf)?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes a tree of a few entries, whose names are such that git's order is that of their bytes.

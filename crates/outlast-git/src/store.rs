@@ -33,8 +33,13 @@ const LOOSE_MAX: usize = 20_000;
 const PACK_SLOTS: gix::odb::store::init::Slots =
     gix::odb::store::init::Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 4096 };
 
-const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n\
-                      [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+/// Nothing in it may ever be dropped, whoever asks git to (`git gc --prune=now`): an object that is written is there until
+/// the ref that names it is.
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 1\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n\
+                      [extensions]\n\tpreciousObjects = true\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+const PACKING: &str = "packing-";
+/// Of the repository by which the store is packed anew.
+const CONFIG_OF_PACKING: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n";
 
 impl Store {
     /// Opens the store at `path`, making it where it is missing.
@@ -54,6 +59,10 @@ impl Store {
             }
         }
         let path = path.canonicalize().map_err(Error::io("open", path))?;
+        // One of an earlier version let anybody drop what no ref names yet.
+        if durable::read(&path.join("config"))?.as_deref() != Some(CONFIG.as_bytes()) {
+            durable::write(&path.join("config"), CONFIG.as_bytes(), 0o644)?;
+        }
         // Attributes of the user's repository that are in no tree count in the store, too.
         let attributes = user.settings()?.info_attributes;
         if durable::read(&path.join("info/attributes"))?.unwrap_or_default() != attributes {
@@ -115,8 +124,31 @@ impl Store {
         };
         // Ids are spread evenly, so that one of the 256 folders tells about all.
         if count("pack", ".pack") > PACKS_MAX || count("17", "") * 256 > LOOSE_MAX {
-            self.call().args(["repack", "-a", "-d", "-l", "-q", "--keep-unreachable"]).ok()?;
+            self.pack_anew()?;
         }
+        Ok(())
+    }
+
+    /// Packs everything into one file. The store refuses that to everybody, so it is asked of a passing repository with the
+    /// same objects and refs.
+    fn pack_anew(&self) -> Result<()> {
+        let state = self.state();
+        durable::create_dirs(&state)?;
+        let names = std::fs::read_dir(&state).map_err(Error::io("read", &state))?.flatten();
+        // Left by a kill.
+        for old in names.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PACKING.as_bytes())) {
+            std::fs::remove_dir_all(old.path()).map_err(Error::io("remove", old.path()))?;
+        }
+        let passing =
+            tempfile::Builder::new().prefix(PACKING).tempdir_in(&state).map_err(Error::io("create in", &state))?;
+        let at = |name: &str| passing.path().join(name);
+        std::fs::create_dir(at("objects")).map_err(Error::io("create", at("objects")))?;
+        std::os::unix::fs::symlink(self.path.join("refs"), at("refs")).map_err(Error::io("create", at("refs")))?;
+        for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", CONFIG_OF_PACKING)] {
+            std::fs::write(at(name), text).map_err(Error::io("write", at(name)))?;
+        }
+        let call = self.git.in_store(passing.path()).env("GIT_OBJECT_DIRECTORY", self.objects.path());
+        call.args(["repack", "-a", "-d", "-l", "-q", "--keep-unreachable"]).ok()?;
         Ok(())
     }
 

@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Land(TaskSelection),
     /// Archive the work of tasks and give it up.
     Discard(TaskSelection),
+    /// For agents, inside their attempt: note how far the task is.
+    Progress(Progress),
     /// Run the gateway alone.
     Gateway(Gateway),
     /// Look at git, the repository, the agents and the logins, and say what to fix.
@@ -197,6 +199,37 @@ pub(crate) struct Diff {
     /// Only how much of which file.
     #[arg(long)]
     pub(crate) stat: bool,
+}
+
+/// `outlast progress`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Progress {
+    /// What to note; without it, what is noted is shown.
+    #[command(subcommand)]
+    pub(crate) what: Option<Noting>,
+}
+
+/// What an agent notes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Noting {
+    /// Steps of the task are done.
+    Done {
+        /// Their names, as the task has them.
+        #[arg(required = true, value_name = "STEP")]
+        steps: Vec<String>,
+    },
+    /// Steps are left that were noted as done.
+    Left {
+        /// Their names, as the task has them.
+        #[arg(required = true, value_name = "STEP")]
+        steps: Vec<String>,
+    },
+    /// Whoever goes on with the task should know this.
+    Note {
+        /// One line of text.
+        #[arg(required = true)]
+        text: Vec<String>,
+    },
 }
 
 /// `outlast gateway`.

@@ -11,6 +11,7 @@ mod doctor;
 mod gateway;
 mod init;
 mod log;
+mod progress;
 mod resume;
 mod run;
 mod runs;
@@ -43,6 +44,10 @@ impl Given {
 
 /// Does what was typed.
 pub(crate) fn dispatch(args: Args, spawner: Result<Spawner, outlast_process::Error>) -> Result<ExitCode, Failure> {
+    // Inside an agent's sandbox there is nothing else of ours that may be looked for.
+    if let Some(Command::Progress(wish)) = &args.command {
+        return progress::perform(args.json, wish);
+    }
     let given = Given { places: Places::new(&args)?, json: args.json, spawner };
     if let Some(wrong) = logfile::begin(&given.places.home) {
         say(&wrong);
@@ -67,7 +72,7 @@ pub(crate) fn dispatch(args: Args, spawner: Result<Spawner, outlast_process::Err
         Some(Command::Clean(clean)) => clean::perform(&given, &clean),
         Some(Command::Completions { shell }) => completions::completions(shell),
         Some(Command::Man) => completions::man(),
-        Some(Command::Provider { .. } | Command::Agent { .. }) => Ok(ExitCode::Ok),
+        Some(Command::Progress(_) | Command::Provider { .. } | Command::Agent { .. }) => Ok(ExitCode::Ok),
     }
 }
 

@@ -33,6 +33,10 @@ mod limits;
 mod log;
 #[path = "survive/names.rs"]
 mod names;
+#[path = "survive/notes.rs"]
+mod notes;
+#[path = "survive/order.rs"]
+mod order;
 #[path = "survive/processes.rs"]
 mod processes;
 #[path = "survive/replay.rs"]

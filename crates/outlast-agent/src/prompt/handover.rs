@@ -77,6 +77,8 @@ pub struct HandOver<'a> {
     pub research: &'a ResearchState,
     /// Names of the steps that are shown or noted to be done.
     pub done: &'a [String],
+    /// What the agent noted for whoever goes on, oldest first.
+    pub notes: &'a [String],
     /// What has changed so far, by path.
     pub changed: &'a [Changed],
 }
@@ -90,6 +92,8 @@ pub fn handover_note(over: &HandOver<'_>) -> String {
     }
     note.list("Steps done, as far as is known:", LIST_MAX, steps(over, true));
     note.list("Steps left, in this order:", LIST_MAX, steps(over, false));
+    let notes = over.notes.iter().rev().map(|text| in_line(text, TEXT_MAX));
+    note.list("What the agent noted for whoever goes on, the newest first:", SAID_MAX, notes);
     note.list(
         "The list of its own that the agent kept:",
         LIST_MAX,

@@ -54,6 +54,7 @@ fn ask(model: &str, request_bytes: u64) -> Ask {
         request_bytes,
         request: String::new(),
         turn_kind: TurnKind::Main,
+        sub_agent: None,
         received_at: Timestamp::EPOCH,
         again_after: None,
     }

@@ -20,6 +20,7 @@ fn asked(asks: &mut Asks, engine: &LoopHandle) -> Reply {
         request_bytes: 1,
         request: String::new(),
         turn_kind: TurnKind::Main,
+        sub_agent: None,
         received_at: Timestamp::EPOCH,
         again_after: None,
     };

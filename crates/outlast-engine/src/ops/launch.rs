@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_agent::launch::PORT;
-use outlast_agent::prompt::{Resumption, handover_prompt, prompt, resume_prompt};
+use outlast_agent::prompt::{Resumption, STEPS_FILE, handover_prompt, prompt, resume_prompt};
 use outlast_agent::{Adapter, Brief, Inherit, Key, Kind, Launch, Session, adapter, discover, session_uuid};
 use outlast_core::record::Rung;
 use outlast_core::{AttemptId, Class, Epoch, plan};
@@ -74,6 +74,8 @@ pub(crate) fn build(context: &Context, ask: &Ask<'_>) -> Result<Ready, Fault> {
     let (kind, adapter) = adapter_of(ask.plan, ask.task)?;
     let brief = brief(context, ask, kind)?;
     leave(&brief.home, GOAL, &brief.prompt)?;
+    let steps: String = ask.task.steps.iter().map(|step| format!("{}\n", step.name)).collect();
+    leave(&brief.home, STEPS_FILE, &steps)?;
     let launch = adapter.launch(&brief).map_err(|e| Fault::new(Class::Startup, e.to_string()))?;
     let spec = spec(context, ask, kind, &brief, launch)?;
     Ok(Ready { spec, adapter })

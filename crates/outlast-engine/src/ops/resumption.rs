@@ -34,14 +34,15 @@ pub(crate) async fn of(
     context
         .in_git(move |git| {
             let state = research::of_task(&home, &id, adapter)?;
-            let done = research::steps_done(&home, &id, &task)?;
+            let noted = research::noted_by(&home, &id, &task)?;
+            let done = noted.done;
             if !hands_over {
                 // A session knows what it has done, but often not what it was doing when it was killed.
                 return Ok(Resumption { reason, interrupted: last_acts(&state), note: None, done });
             }
             let changes = known.checkpoint.map(|kept| git.store().diff(&base, &kept)).transpose()?.unwrap_or_default();
             let changed: Vec<_> = changes.iter().map(research::named).collect();
-            let over = HandOver { task: &task, research: &state, done: &done, changed: &changed };
+            let over = HandOver { task: &task, research: &state, done: &done, notes: &noted.notes, changed: &changed };
             Ok(Resumption { reason, interrupted: None, note: Some(handover_note(&over)), done })
         })
         .await

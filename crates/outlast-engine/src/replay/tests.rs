@@ -117,6 +117,7 @@ fn ask(request: &str) -> Ask {
         request_bytes: 4,
         request: request.to_owned(),
         turn_kind: TurnKind::Main,
+        sub_agent: None,
         received_at: Timestamp::EPOCH,
         again_after: None,
     }

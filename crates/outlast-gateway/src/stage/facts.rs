@@ -56,16 +56,26 @@ pub(crate) fn turn_kind(endpoint: Endpoint, headers: &HeaderMap, facts: &Facts) 
     match endpoint.operation {
         Operation::CountTokens => TurnKind::CountTokens,
         Operation::Models | Operation::Probe => TurnKind::Models,
-        Operation::Generate => {
-            let sub_agent = ["x-claude-code-agent-id", "x-openai-subagent"].iter().any(|h| headers.contains_key(*h));
-            match (sub_agent, facts.has_tools) {
-                (true, _) => TurnKind::SubAgent,
-                (false, true) => TurnKind::Main,
-                (false, false) => TurnKind::Background,
-            }
-        }
+        Operation::Generate => match (sub_agent(headers).is_some(), facts.has_tools) {
+            (true, _) => TurnKind::SubAgent,
+            (false, true) => TurnKind::Main,
+            (false, false) => TurnKind::Background,
+        },
     }
 }
+
+/// The name of the agent that asks, where another agent has started it: claude names it, codex says that it is one and
+/// gives each a thread of its own.
+pub(crate) fn sub_agent(headers: &HeaderMap) -> Option<String> {
+    let text = |name: &str| Some(headers.get(name)?.to_str().unwrap_or_default().chars().take(NAME_MAX).collect());
+    text("x-claude-code-agent-id").or_else(|| {
+        let kind = text("x-openai-subagent")?;
+        Some(text("thread-id").unwrap_or(kind))
+    })
+}
+
+/// Longest name of an agent, in characters.
+const NAME_MAX: usize = 100;
 
 /// The body with `model` in place of the one it names; every other byte as it was.
 pub(crate) fn with_model(body: &Bytes, facts: &Facts, model: &str) -> Bytes {
@@ -108,6 +118,20 @@ mod tests {
         assert_eq!(kind(r#"{"input":[{"type":"additional_tools","tools":[]}]}"#, None), TurnKind::Main);
         assert_eq!(kind(r#"{"tools":[{}]}"#, Some("x-claude-code-agent-id")), TurnKind::SubAgent);
         assert_eq!(kind(r#"{"tools":[{}]}"#, Some("x-openai-subagent")), TurnKind::SubAgent);
+    }
+
+    #[test]
+    fn an_agent_that_an_agent_has_started_has_a_name() {
+        let name = |headers: &[(&'static str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
+            sub_agent(&headers.collect())
+        };
+        assert_eq!(name(&[("x-claude-code-session-id", "s")]), None);
+        assert_eq!(name(&[("x-claude-code-agent-id", "a7f3")]).as_deref(), Some("a7f3"));
+        let codex = [("session-id", "s"), ("thread-id", "t2"), ("x-openai-subagent", "collab_spawn")];
+        assert_eq!(name(&codex).as_deref(), Some("t2"));
+        assert_eq!(name(&codex[2..]).as_deref(), Some("collab_spawn"));
+        assert_eq!(name(&codex[..2]), None, "every codex has a thread");
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub(crate) struct Inbound {
     pub(crate) body: Bytes,
     pub(crate) facts: Facts,
     turn_kind: TurnKind,
+    sub_agent: Option<String>,
     key: String,
     attempt: Option<String>,
     received_at: Timestamp,
@@ -98,6 +99,7 @@ pub(crate) async fn read(
     Ok(Inbound {
         request,
         turn_kind: facts::turn_kind(endpoint, &parts.headers, &facts),
+        sub_agent: facts::sub_agent(&parts.headers),
         key: key::presented(&parts.headers, query).unwrap_or_default(),
         headers: Arc::new(headers::for_upstream(&parts.headers)),
         query: clean_query,
@@ -127,6 +129,7 @@ impl Inbound {
             request_bytes: self.body.len() as u64,
             request: self.request.clone(),
             turn_kind: self.turn_kind,
+            sub_agent: self.sub_agent.clone(),
             received_at: self.received_at,
             again_after,
         }

@@ -97,7 +97,7 @@ fn results_bases_and_packed_stores_survive_too() {
     let spec = outlast_git::Spec { base, ..world.spec("b") };
     let needs_a = Workspace::create(&world.user, &world.store, &spec).unwrap();
     // As after many runs.
-    git(world.store.path(), &["repack", "-a", "-d", "-l", "-q", "--keep-unreachable"]);
+    git(world.store.path(), &["repack", "-a", "-l", "-q"]);
     git(&world.repo, &["checkout", "-q", "--orphan", "elsewhere"]);
     git(&world.repo, &["commit", "-qm", "elsewhere"]);
     git(&world.repo, &["branch", "-qD", "main"]);
@@ -108,4 +108,53 @@ fn results_bases_and_packed_stores_survive_too() {
     let end = world.checkpoint(&needs_a, "b");
     assert_eq!(end.changed.len(), 1);
     world.fsck_store();
+}
+
+#[test]
+fn nobody_can_make_the_store_drop_what_no_ref_names_yet() {
+    let world = World::new();
+    // As an earlier version made it.
+    let config = world.store.path().join("config");
+    std::fs::write(&config, "[core]\n\trepositoryformatversion = 0\n\tbare = true\n").unwrap();
+    outlast_git::Store::open_or_init(world.store.path(), &world.user).unwrap();
+    write(world.dir.path(), "blob", "between its writing and its ref\n");
+    let file = world.dir.path().join("blob");
+    let blob = git(world.store.path(), &["hash-object", "-w", file.to_str().unwrap()]);
+    for args in [&["gc", "-q", "--prune=now"][..], &["prune", "--expire=now"], &["prune-packed"], &["repack", "-adq"]] {
+        crate::fixture::try_git(world.store.path(), args);
+        git(world.store.path(), &["cat-file", "-e", &blob]);
+    }
+}
+
+#[test]
+fn a_scattered_store_is_packed_into_one_file_and_loses_nothing() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    write(world.dir.path(), "blob", "no ref names this\n");
+    let file = world.dir.path().join("blob");
+    let blob = git(world.store.path(), &["hash-object", "-w", file.to_str().unwrap()]);
+    std::fs::create_dir_all(world.store.path().join("outlast/packing-left/objects")).unwrap();
+    let mut commits = Vec::new();
+    for n in 0..52 {
+        write(workspace.path(), "README.md", format!("{n}\n"));
+        let last = commits.last();
+        let mut spec = world.checkpoint_spec("t", last);
+        spec.at = crate::fixture::at(n);
+        commits.push(workspace.checkpoint(&world.store, &world.user, &spec).unwrap());
+        git(world.store.path(), &["repack", "-a", "-l", "-q"]);
+    }
+    let packs = || {
+        let names = std::fs::read_dir(world.store.path().join("objects/pack")).unwrap().map(|e| e.unwrap().file_name());
+        names.filter(|name| name.as_encoded_bytes().ends_with(b".pack")).count()
+    };
+    assert!(packs() > 50);
+    world.user.pin_base(&world.store, &"run-2".into(), &world.base).unwrap();
+    assert_eq!(packs(), 1);
+    git(world.store.path(), &["cat-file", "-e", &blob]);
+    for commit in &commits {
+        git(world.store.path(), &["rev-list", "--objects", "--quiet", commit.commit.as_str()]);
+    }
+    world.fsck_store();
+    let left = std::fs::read_dir(world.store.path().join("outlast")).unwrap().map(|e| e.unwrap().file_name());
+    assert!(!left.into_iter().any(|name| name.as_encoded_bytes().starts_with(b"packing-")));
 }

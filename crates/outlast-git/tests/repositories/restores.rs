@@ -135,6 +135,13 @@ fn the_message_says_where_the_agent_stood_and_the_parents_hold_it() {
         format!("turn of t\n\nOutlast-Branch: outlast/t\nOutlast-Head: {base}\nOutlast-Index: {tree_of_base}")
     );
     assert_eq!(git(world.store.path(), &["log", "-1", "--format=%P", first.commit.as_str()]), base.as_str());
+    // What the index shows of the base is safe where it is: nothing is copied for a change that is not staged.
+    write(path, "README.md", "changed and not staged\n");
+    let unstaged = world.checkpoint(&workspace, "t");
+    let blob = git(path, &["rev-parse", "HEAD:README.md"]);
+    assert!(!world.store.path().join("objects").join(&blob[..2]).join(&blob[2..]).exists());
+    assert_eq!(unstaged.agent.index, first.agent.index);
+    git(path, &["checkout", "-q", "README.md"]);
 
     git(path, &["checkout", "-q", "--detach"]);
     git(path, &["commit", "-q", "--allow-empty", "-m", "the agent's own"]);

@@ -64,3 +64,10 @@ fn a_second_engine_is_refused_with_the_first_ones_pid() {
     drop(lock);
     bench.run(&["run", "--yes"]).ends(0);
 }
+
+#[test]
+fn progress_is_for_agents_and_says_so_elsewhere() {
+    let bench = Bench::new();
+    bench.run(&["progress", "done", "imports"]).ends(2).says("this is no attempt of a task").says("outlast status");
+    bench.run(&["progress"]).ends(2).says("OUTLAST_PROGRESS_FILE is not set");
+}
