@@ -169,6 +169,9 @@ impl Context {
         if let Some(what) = notes::finding(&notes) {
             self.note_finding(id, what);
         }
+        if self.in_git(Repositories::settings_changed).await? {
+            self.note_finding(id, notes::SETTINGS_CHANGED.to_owned());
+        }
         Ok((commit, notes))
     }
 

@@ -87,6 +87,9 @@ impl Engine {
     pub async fn open(setup: Setup) -> Result<Self, Error> {
         let Setup { home, repository, spawner, accounts, starts, clients } = setup;
         let place = repository.as_ref().map_or_else(|| home.root().join("gateway"), |r| r.common_dir().to_owned());
+        if let Some(repository) = &repository {
+            home.keep_apart(repository.root())?;
+        }
         let mut lock = home.lock(&place)?;
         let home = home.repository(&place);
         home.create()?;

@@ -68,6 +68,18 @@ impl Home {
         &self.root
     }
 
+    /// Checks, before anything is made there, that it lies beside the user's repository: in it, the user's own commands
+    /// would crawl the workspaces.
+    ///
+    /// # Errors
+    /// [`outlast_git::Error::InsideRepository`].
+    pub fn keep_apart(&self, repository: &Path) -> Result<(), Error> {
+        let there = self.root.ancestors().find_map(|above| above.canonicalize().ok());
+        let (path, root) = (self.root.clone(), repository.to_owned());
+        let is_inside = there.is_some_and(|there| there.starts_with(&root));
+        if is_inside { Err(outlast_git::Error::InsideRepository { path, root }.into()) } else { Ok(()) }
+    }
+
     /// The folder of a repository, known by the path of its common git folder.
     pub fn repository(&self, common_dir: &Path) -> RepoHome {
         let digest = hex(&Sha256::digest(common_dir.as_os_str().as_encoded_bytes()));

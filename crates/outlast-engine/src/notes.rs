@@ -5,6 +5,10 @@ use outlast_git::{ByteSlice as _, FILE_LIMIT_DEFAULT, Note, Report, SkipReason};
 /// How many paths are named.
 const PATHS_NAMED: usize = 3;
 
+/// What a person should hear whose repository is not set up any more as it was when the run began.
+pub(crate) const SETTINGS_CHANGED: &str = "somebody changed the settings of your repository while agents were at work (an \
+     agent cannot write there): `git config --local --list` shows them";
+
 /// What is in a workspace and in no checkpoint, for people; nothing where all of it is.
 pub(crate) fn left_out(notes: &[Note]) -> Option<String> {
     let skipped = notes.iter().filter_map(|note| match note {

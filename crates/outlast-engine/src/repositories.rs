@@ -1,6 +1,7 @@
 //! The three kinds of repository, in the terms of runs and tasks. Everything here blocks.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_core::record::LandingCause;
 use outlast_core::{AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
@@ -20,6 +21,8 @@ pub(crate) struct Repositories {
     store: Store,
     integration: Integration,
     home: RepoHome,
+    /// The fingerprint of the repository's own settings when they were last looked at.
+    settings: AtomicU64,
 }
 
 /// What a base came to.
@@ -59,7 +62,14 @@ pub(crate) struct Landable<'a> {
 impl Repositories {
     pub(crate) fn open(home: &RepoHome, user: UserRepo) -> Result<Self, Error> {
         let store = Store::open_or_init(&home.store(), &user)?;
-        Ok(Self { integration: Integration::new(home.integration()), user, store, home: home.clone() })
+        let settings = AtomicU64::new(user.config_fingerprint()?);
+        Ok(Self { integration: Integration::new(home.integration()), user, store, home: home.clone(), settings })
+    }
+
+    /// Whether somebody has changed the repository's own settings, which all its checkouts share, since this was last asked.
+    pub(crate) fn settings_changed(&self) -> Result<bool, Error> {
+        let now = self.user.config_fingerprint()?;
+        Ok(self.settings.swap(now, Ordering::Relaxed) != now)
     }
 
     /// Checks that the user's repository is where it was: somebody may have moved it, and put it back.
@@ -78,11 +88,6 @@ impl Repositories {
         // What lands is a commit in the user's name: without one, nothing need be started.
         self.user.user_identity()?;
         self.user.committer_identity()?;
-        // Workspaces lie in the home: none may lie where the user's own commands would crawl it.
-        let (path, root) = (self.home.root().to_owned(), self.user.root().to_owned());
-        if path.canonicalize().unwrap_or_else(|_| path.clone()).starts_with(&root) {
-            return Err(outlast_git::Error::InsideRepository { path, root }.into());
-        }
         let base = match self.user.resolve_target(target)?.tip {
             Some(tip) => tip,
             None => self.user.head()?.commit,

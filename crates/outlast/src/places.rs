@@ -39,9 +39,11 @@ impl Places {
         Ok(Self { home: Home::new(home), config, cwd })
     }
 
-    /// The repository around the working directory.
+    /// The repository around the working directory, in which the home must not lie.
     pub(crate) fn repository(&self) -> Result<UserRepo, Failure> {
-        UserRepo::open(&self.cwd).map_err(|error| Failure::from(outlast_engine::Error::from(error)))
+        let repository = UserRepo::open(&self.cwd).map_err(outlast_engine::Error::from)?;
+        self.home.keep_apart(repository.root())?;
+        Ok(repository)
     }
 
     /// The user's configuration, and what there is to say about it; no configuration where there is no file.

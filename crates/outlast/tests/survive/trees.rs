@@ -1,6 +1,7 @@
 //! The cases of group E on the real binary: what a run starts from, what it refuses, what it says of a repository.
 
 use outlast_testkit::fixture::Repo;
+use outlast_testkit::provider::{Fault, Rule, Script, When};
 
 use crate::running::Running;
 use crate::user::Snapshot;
@@ -97,10 +98,28 @@ fn e23_a_target_that_collides_with_a_branch_is_refused_before_anything_starts() 
 fn e27_a_home_inside_the_repository_is_refused() {
     let world = World::new();
     world.plan(&landing());
-    let mut command = world.command(&["run", "--yes"]);
-    command.env("OUTLAST_HOME", world.repo.dir().join("state"));
-    Running::of(command).end().ends(12).says("lies inside the repository").says("set OUTLAST_HOME");
+    let user = Snapshot::of(&world.repo, None);
+    for home in ["state", "deep/state"] {
+        let home = world.repo.dir().join(home);
+        let mut command = world.command(&["run", "--yes"]);
+        command.env("OUTLAST_HOME", &home);
+        Running::of(command).end().ends(12).says("lies inside the repository").says("set OUTLAST_HOME");
+    }
+    user.is_untouched("refused");
     assert!(world.provider.model_requests().is_empty());
+}
+
+#[test]
+fn e18_a_change_of_the_repositorys_settings_during_a_run_is_said_once() {
+    let pause = Fault::Hang { after_frames: 1, seconds: Some(1.0) };
+    let rule = Rule { when: When { step: Some(1), ..When::default() }, fault: pause, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&landing());
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a request", |log| !log.is_empty());
+    world.repo.git(&["config", "core.hooksPath", ".husky/_"]).unwrap();
+    let ran = run.end().ends(0).says("somebody changed the settings of your repository");
+    assert_eq!(ran.stderr.matches("changed the settings").count(), 1, "{}", ran.stderr);
 }
 
 #[test]
