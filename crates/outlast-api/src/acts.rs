@@ -16,6 +16,11 @@ pub enum Act {
         /// Which run.
         run: String,
     },
+    /// Try at once whatever waits for a limit.
+    TryNow {
+        /// Which run.
+        run: String,
+    },
     /// Park what lives and end the engine.
     Stop {
         /// Which run.

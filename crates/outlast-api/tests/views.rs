@@ -167,6 +167,7 @@ fn acts_are_told_task_by_task() {
         [
             round(Act::Pause { run: text("r") }),
             round(Act::Resume { run: text("r") }),
+            round(Act::TryNow { run: text("r") }),
             round(Act::Stop { run: text("r") }),
             round(Act::Budget { run: text("r"), usd_nanos: Some(60_000_000_000), tokens: None }),
             round(Act::Land { run: text("r"), tasks: vec![text("a")] }),

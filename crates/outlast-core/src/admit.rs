@@ -140,6 +140,8 @@ pub enum Command {
     AccountAnswered(AccountId),
     /// The user lets an account be used again that was closed for its hours.
     OpenAccount(AccountId),
+    /// A person knows that a limit is over: what a run waits for is tried at once.
+    TryNow(RunId),
 }
 
 impl Command {
@@ -161,7 +163,7 @@ impl Command {
                 Some(Stream::Account(account.clone()))
             }
             Self::LedgerCounted { .. } => Some(Stream::Ledger),
-            Self::Land { .. } | Self::Landing { .. } => None,
+            Self::Land { .. } | Self::Landing { .. } | Self::TryNow(_) => None,
         }
     }
 }
@@ -285,6 +287,7 @@ impl Core {
             Command::ReachBudget { run, reached } => self.admit_reached(now, run, reached),
             Command::ChangeBudget { run, allowed } => self.admit_budget(now, run, allowed),
             Command::OpenAccount(account) => Ok(self.admit_opening(now, account)),
+            Command::TryNow(run) => self.admit_trying(now, &run),
             Command::Verified { run, task, number, checkpoint, verdict } => {
                 let facts = admit_verdict(self.find(&run, &task)?, number, checkpoint, verdict)?;
                 Ok(facts.into_iter().map(|fact| on_task(now, run.clone(), task.clone(), fact)).collect())

@@ -4,13 +4,18 @@
 //! untaken, so that 1, 2, 4, 8 of them are on trial; a refusal closes the account again. A crowd that waited for the
 //! same reset never runs into the same wall together.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::admit::Rejection;
 use crate::class::Class;
+use crate::core::Core;
 use crate::hash::fnv1a;
-use crate::ids::AccountId;
+use crate::ids::{AccountId, RunId};
+use crate::record::{Fact, Record, Stream};
+use crate::task::Phase;
 use crate::time::Timestamp;
 
 /// How many requests must have been taken before an account counts as open again: more than agents are at work.
@@ -115,6 +120,26 @@ impl Window {
             Self::Closed { .. } => self.clone(),
         }
     }
+}
+
+impl Core {
+    /// A person knows more than the provider said: each account that the run's tasks could use is tried out as if its end
+    /// had come, with one request first. What the user's own hours close stays closed.
+    pub(crate) fn admit_trying(&self, now: Timestamp, run: &RunId) -> Result<Vec<Record>, Rejection> {
+        let found = self.runs.get(run).ok_or_else(|| Rejection::NoRun(run.clone()))?;
+        let unfinished = found.tasks.iter().filter(|task| may_ask(&task.phase));
+        let accounts: BTreeSet<&AccountId> = unfinished.flat_map(|task| &task.spec.accounts).collect();
+        let closed = accounts
+            .into_iter()
+            .filter(|account| self.closed_until(account, now).is_some_and(|(_, class)| class != Class::Hours));
+        let opened = |account: &AccountId| Stream::Account(account.clone());
+        Ok(closed.map(|id| Record { at: now, stream: opened(id), fact: Fact::AccountOpened }).collect())
+    }
+}
+
+/// Whether an agent may still ask anything for a task in this phase.
+const fn may_ask(phase: &Phase) -> bool {
+    matches!(phase, Phase::Pending | Phase::Ready | Phase::Waiting { .. } | Phase::Parked | Phase::Live(_))
 }
 
 /// When to try an account again that was refused and told no end: ever later, with a jitter that only lengthens.

@@ -99,6 +99,7 @@ pub async fn perform(engine: &LoopHandle, act: Act) -> Result<Acted, Error> {
     let (run, tasks) = match act {
         Act::Pause { run } => (tell_run(engine, run, Command::PauseRun).await?, Vec::new()),
         Act::Resume { run } => (tell_run(engine, run, Command::ResumeRun).await?, Vec::new()),
+        Act::TryNow { run } => (tell_run(engine, run, Command::TryNow).await?, Vec::new()),
         Act::Stop { run } => (tell_run(engine, run, Command::StopRun).await?, Vec::new()),
         Act::Budget { run, usd_nanos, tokens } => {
             let allowed = Allowed { usd_nanos, tokens };

@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Park the living agents of a run and start no more.
     Pause(RunSelection),
-    /// Go on with a run, also after a crash or a reboot.
+    /// Go on with a run, also after a crash or a reboot; where it goes on already, try now what waits for a limit.
     Resume(Resume),
     /// Park the living agents of a run and end its engine.
     Stop(RunSelection),

@@ -228,6 +228,17 @@ fn the_users_hours_open_what_they_closed_and_nothing_else() {
 }
 
 #[test]
+fn a_person_has_tried_at_once_what_a_run_waits_for_and_nothing_else() {
+    let now = || Command::TryNow(run());
+    let of_max = "run\n task a quota=max";
+    check(&format!("{of_max}\naccount max closed window_quota 5000"), now(), "account max opened");
+    check(&format!("{of_max}\naccount max closed hours 5000"), now(), "");
+    check(&format!("{of_max}\naccount other closed window_quota 5000"), now(), "");
+    check(of_max, now(), "");
+    check("", now(), "refused: no run `r`");
+}
+
+#[test]
 fn a_run_is_started_once_with_all_its_tasks() {
     let spec = core("run concurrency=3").runs[&run()].spec.clone();
     let start = Command::StartRun { run: run(), spec, tasks: vec![("a".into(), task_spec(&["retries=1"]))] };

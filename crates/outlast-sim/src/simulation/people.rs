@@ -19,6 +19,8 @@ pub(super) enum Act {
     Pause(usize),
     Stop(usize),
     Resume(usize),
+    /// A person has tried at once what a run waits for.
+    TryNow(usize),
     /// A person lets a run spend so much in all.
     Raise(usize, u64),
     Land(Spot),
@@ -73,6 +75,11 @@ impl Simulation<'_> {
             let by = if self.rng.chance(500) { by } else { -by };
             self.agenda.at(at, Event::Act(Act::Jump(by)));
         }
+        // Without drawing anything of the rest of the history anew.
+        for run in (0..self.scenario.runs.len()).filter(|run| self.scenario.runs[*run].spec.seed.is_multiple_of(3)) {
+            let at = self.profile.faults_end / 5 + self.scenario.runs[run].spec.seed % (self.profile.faults_end / 2);
+            self.agenda.at(at, Event::Act(Act::TryNow(run)));
+        }
         let end = self.profile.faults_end;
         self.agenda.at(end, Event::Act(Act::Quiet));
     }
@@ -111,6 +118,7 @@ impl Simulation<'_> {
             Act::Pause(run) => Command::PauseRun(self.run_id(run)),
             Act::Stop(run) => Command::StopRun(self.run_id(run)),
             Act::Resume(run) => Command::ResumeRun(self.run_id(run)),
+            Act::TryNow(run) => Command::TryNow(self.run_id(run)),
             Act::Raise(run, usd_nanos) => self.raise(run, usd_nanos),
             Act::Land(spot) => Command::Land { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() },
             Act::Discard(spot) => {

@@ -25,7 +25,9 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
             if let Some(raise) = &raise {
                 remote::act(&holder, raise).await?;
             }
-            remote::act(&holder, &wish).await
+            remote::act(&holder, &wish).await?;
+            // Nothing else is to be resumed: whoever says so knows that what it waits for is over.
+            remote::act(&holder, &Act::TryNow { run: id.to_string() }).await
         };
         match block_on(asked) {
             Ok(_) => {
@@ -33,7 +35,8 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
                     Some(other) if other != id.as_str() => format!(", and is parked again when that ends with {other}"),
                     _ => String::new(),
                 };
-                say(&format!("{id} goes on in the engine that is running (process {}){until}", holder.pid));
+                let tries = "; what waits for a limit is tried now";
+                say(&format!("{id} goes on in the engine that is running (process {}){until}{tries}", holder.pid));
                 return Ok(ExitCode::Ok);
             }
             // It was about to leave: this is the next engine, as soon as that one is gone.

@@ -118,6 +118,9 @@ fn advice(status: &Status) -> Vec<String> {
     if status.engine.is_some() && status.state == "parked" && waits {
         say(format!("outlast stop {run}"), "ends the engine and keeps all work; else it goes on by itself");
     }
+    if status.engine.is_some() && waits {
+        say(format!("outlast resume {run}"), "tries now, if you know that the limit is over");
+    }
     if let Some(task) = status.tasks.iter().find(|task| task.state == "failed") {
         say(format!("outlast log --run {run} {}", task.id), "shows what happened to it");
     }

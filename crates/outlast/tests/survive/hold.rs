@@ -1,6 +1,6 @@
 //! A provider's window closes: requests wait in the gateway, and no agent notices.
 
-use outlast_testkit::provider::{Says, Script, Window, WindowKind};
+use outlast_testkit::provider::{Fault, RefusalKind, Rule, Says, Script, When, Window, WindowKind};
 
 use crate::world::{Plan, World};
 
@@ -109,4 +109,36 @@ fn whoever_leaves_parked_agents_is_told_what_they_wait_for_and_when_they_go_on()
     assert!(task["reset_at"].is_string(), "{task:#}");
     world.run::<&str>(&[]).ends(0).says("parked").says("goes on at");
     world.nothing_is_left();
+}
+
+/// A world whose provider says once that its window is closed for 20 minutes, which it is not.
+fn refused_for_long_once() -> World {
+    let fault = Fault::Refuse { reason: RefusalKind::WindowQuota, seconds: Some(1200) };
+    let rule = Rule { when: When { step: Some(1), ..When::default() }, fault, times: Some(1) };
+    World::with_script(Script::default().with_fault(rule))
+}
+
+#[test]
+fn a_held_request_is_tried_at_once_when_a_person_says_so() {
+    let world = refused_for_long_once();
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["is held"]);
+    world.run(&["status"]).ends(0).says("outlast resume").says("if you know that the limit is over");
+    world.run(&["resume"]).ends(0).says("is tried now");
+    run.end().ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 1, "nobody noticed");
+}
+
+#[test]
+fn a_parked_agent_goes_on_at_once_when_a_person_says_so() {
+    let world = refused_for_long_once();
+    world.plan(&Plan::new("land = \"auto\"\nhold = \"1s\"").agent_arguments(&["--resume", "{resume}"]).part("one"));
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["is being parked until an account opens"]);
+    world.run(&["resume"]).ends(0).says("is tried now");
+    run.end().ends(0);
+    world.all_are("landed");
+    assert_eq!(world.provider.bill().total.refused, 1);
 }
