@@ -62,6 +62,8 @@ const SESSION: &[&str] = &[
     "no conversation found",
     "no saved session found",
     "no previous sessions found",
+    "no rollout found",
+    "session not found",
 ];
 const BILLING: &[&str] =
     &["insufficient_quota", "exceeded your current quota", "credit balance", "insufficient balance", "more credits"];
@@ -127,6 +129,12 @@ mod tests {
             (Some(400), "tool_use ids were found without `tool_result` blocks", Class::CorruptSession),
             (Some(400), "made-up refusal", Class::Unknown),
             (None, "No conversation found with session ID: x", Class::CorruptSession),
+            (None, "\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found", Class::CorruptSession),
+            (
+                None,
+                "Error: thread/resume: thread/resume failed: no rollout found for thread id 01a22ab2 (code -32600)",
+                Class::CorruptSession,
+            ),
             (None, "[API Error: 529 overloaded]", Class::Overload),
             (None, "API Error: Request rejected (429) · slow down", Class::MinuteLimit),
             (None, "[API Error: terminated]", Class::Network),
