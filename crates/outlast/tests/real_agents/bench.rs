@@ -64,6 +64,13 @@ pub(crate) struct Bench {
     pub(crate) canary: String,
 }
 
+/// How long something that agents wait for lasts: long enough here for every timer that would be a defect, and as long as
+/// `OUTLAST_WAIT_SECONDS` says where patience itself is tested.
+pub(crate) fn wait() -> Duration {
+    let text = std::env::var("OUTLAST_WAIT_SECONDS");
+    Duration::from_secs(text.map_or(20, |text| text.parse().expect("OUTLAST_WAIT_SECONDS is a number of seconds")))
+}
+
 impl Bench {
     /// With a key as account; `None`, said aloud, when there are no real agents to test with.
     pub(crate) fn new(clis: &[Cli], script: Script) -> Option<Self> {
@@ -129,9 +136,15 @@ impl Bench {
         Gate::new(&gates(&self.env.root()), name)
     }
 
-    /// Commits the plan: its agents, each under its program's name, and these tasks. A try that is used up fails a task.
+    /// Commits the plan: its agents, each under its program's name, and these tasks, two at once. A try that is used up
+    /// fails a task.
     pub(crate) fn plan(&self, clis: &[Cli], tasks: &str) {
-        let mut plan = String::from("[run]\nconcurrency = 2\nland = \"auto\"\n\n");
+        self.plan_for(2, clis, tasks);
+    }
+
+    /// As [`Bench::plan`], so many at once.
+    pub(crate) fn plan_for(&self, concurrency: usize, clis: &[Cli], tasks: &str) {
+        let mut plan = format!("[run]\nconcurrency = {concurrency}\nland = \"auto\"\nhold = \"2h\"\n\n");
         for Cli { program, kind, model, .. } in clis {
             plan.push_str(&format!("[agent.{program}]\nkind = \"{kind}\"\nmodel = \"{model}\"\n\n"));
         }
@@ -252,7 +265,7 @@ impl Running {
     pub(crate) fn ends(mut self, code: i32) {
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || sender.send(self.child.wait().unwrap()));
-        let status = ended.recv_timeout(RUN_MAX);
+        let status = ended.recv_timeout(RUN_MAX + wait());
         let said = fs::read_to_string(&self.output).unwrap_or_default();
         assert_eq!(status.ok().and_then(|status| status.code()), Some(code), "{said}");
     }

@@ -4,10 +4,8 @@ use outlast_core::RunId;
 use outlast_journal::Selection;
 use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
 
-use crate::bench::{Bench, CLAUDE, CODEX, Cli, GEMINI, OPENCODE, QWEN};
+use crate::bench::{Bench, CLAUDE, CODEX, Cli, GEMINI, OPENCODE, QWEN, wait};
 
-/// How long the provider wants to be left alone.
-const SECONDS: u64 = 20;
 /// Which request is refused.
 const REFUSED: u64 = 2;
 
@@ -26,7 +24,8 @@ const SIGNS: [&str; 10] = [
 ];
 
 fn waits(cli: Cli) {
-    let fault = Fault::Refuse { reason: RefusalKind::MinuteLimit, seconds: Some(SECONDS) };
+    let seconds = wait().as_secs();
+    let fault = Fault::Refuse { reason: RefusalKind::MinuteLimit, seconds: Some(seconds) };
     let when = When { nth: Some(REFUSED), ..When::default() };
     let script = Script::default()
         .with_scenario(
@@ -59,7 +58,7 @@ fn waits(cli: Cli) {
     let asked: Vec<_> = requests.iter().map(|entry| (entry.step, entry.status)).collect();
     assert_eq!(asked, [(Some(1), 200), (Some(2), 429), (Some(2), 200), (Some(3), 200)]);
     let waited = requests[2].arrived_at_ms - requests[1].arrived_at_ms;
-    assert!(waited >= SECONDS * 1000, "asked again after {waited} ms");
+    assert!(waited >= seconds * 1000, "asked again after {waited} ms");
     assert_eq!(bench.provider.bill().requests_into_closed_window, 0);
 
     // What the agent itself asked: one exchange per turn, each ended as it should, none broken off on its side.

@@ -1,9 +1,12 @@
 //! The engine is killed while agents are at work: they go on under their shims, and the next engine takes them up.
 
+use std::collections::BTreeMap;
+use std::thread::sleep;
+
 use outlast_testkit::provider::{LogEntry, Script};
 use outlast_testkit::wire::Dialect;
 
-use crate::bench::{Bench, CLAUDE, CODEX, Cli};
+use crate::bench::{Bench, CLAUDE, CODEX, Cli, wait};
 use crate::gate::Gate;
 
 /// A task whose first command stops at one gate, and its second one at another.
@@ -57,4 +60,52 @@ fn agents_outlive_a_killed_engine_and_are_taken_up_again() {
     assert_eq!(steps(&log, Dialect::Responses), [1, 2, 3, 4]);
     let billed = bench.provider.bill().total.tokens;
     assert_eq!(status["budget"]["tokens_used"], billed.total(), "what the first engine paid for is in the ledger too");
+}
+
+const TASKS: usize = 12;
+/// How many of them are worked on at once.
+const AT_ONCE: usize = 4;
+/// How many requests each takes.
+const TURNS: usize = 4;
+
+#[test]
+fn an_engine_that_is_away_is_waited_through() {
+    let clis = [CLAUDE, CODEX];
+    let names: Vec<String> = (0..TASKS).map(|n| format!("part-{n}")).collect();
+    let script = names.iter().fold(Script::default(), |script, name| {
+        let work = format!(
+            "write {name}.md \"made\\n\"\nrun \"cat {name}.md > {name}-seen.md\"\nrun \"sleep 1\"\nsay \"Changed: {name}.md\""
+        );
+        script.with_scenario(name, &work)
+    });
+    let Some(bench) = Bench::new(&clis, script) else { return };
+    bench.repo.commit_file("README.md", "Nothing yet.\n", "First").unwrap();
+    let task = |(n, name): (usize, &String)| {
+        format!(
+            "[[task]]\nid = \"{name}\"\nagent = \"{}\"\ngoal = \"Write it down. [[scenario:{name}]]\"\n\
+             writes = [\"{name}.md\", \"{name}-seen.md\"]\nverify = [\"grep -q made {name}-seen.md\"]\n\n",
+            clis[n % clis.len()].program
+        )
+    };
+    bench.plan_for(AT_ONCE, &clis, &names.iter().enumerate().map(task).collect::<String>());
+
+    let run = bench.start(&["run", "--yes"]);
+    bench.provider.wait_until(|log| log.len() >= TASKS * TURNS / 3);
+    run.kill();
+    // Nothing tells when an agent would have lost patience: it is the time itself that is tested.
+    sleep(wait());
+    bench.start(&["resume"]).ends(0);
+
+    let status = bench.status();
+    assert_eq!(bench.landed(&status).len(), TASKS, "each landed once: {status:#}");
+    for task in status["tasks"].as_array().unwrap() {
+        assert_eq!(task["attempts"], 1, "no agent died: {task:#}");
+    }
+    let mut asked: BTreeMap<(String, usize), usize> = BTreeMap::new();
+    for entry in bench.provider.model_requests() {
+        *asked.entry((entry.scenario.unwrap(), entry.step.unwrap())).or_default() += 1;
+    }
+    assert_eq!(asked.len(), TASKS * TURNS, "{asked:#?}");
+    let again: usize = asked.values().map(|times| times - 1).sum();
+    assert!(again <= AT_ONCE, "more than the answers on their way at the kill were asked for again: {asked:#?}");
 }
