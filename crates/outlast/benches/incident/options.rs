@@ -57,6 +57,10 @@ pub(crate) struct Options {
     /// How long the third one lasts: 529, no end stated
     #[arg(long, default_value_t = 60.0)]
     pub(crate) storm_seconds: f64,
+    /// A quota window that ends after every third of the turns (403), in place of the three closings: the provider of the
+    /// field's own figures
+    #[arg(long)]
+    pub(crate) windows: bool,
     /// Kills so many agents with SIGKILL, evenly spread over the work
     #[arg(long, default_value_t = 0)]
     pub(crate) kill_agents: u32,
@@ -116,8 +120,18 @@ impl Options {
         u64::from(self.tasks()) * u64::from(TURNS)
     }
 
-    /// The three closings, after a quarter, half and three quarters of the turns.
+    /// The three closings, after a quarter, half and three quarters of the turns; or the ends of three windows.
     pub(crate) fn closings(&self) -> Vec<Closing> {
+        if self.windows {
+            let end = |third: u64| Closing {
+                name: format!("403-{third}"),
+                after_requests: self.turns() * third / 3,
+                seconds: self.quota_seconds,
+                reason: RefusalKind::BillingCycle,
+                says: Says::Nothing,
+            };
+            return (1..=3).map(end).collect();
+        }
         let closing = |quarter: u64, name: &str, seconds, reason, says| Closing {
             name: name.to_owned(),
             after_requests: self.turns() * quarter / 4,
@@ -134,7 +148,7 @@ impl Options {
 
     /// After how long the naive runner's person looks in again.
     pub(crate) fn look_seconds(&self) -> f64 {
-        let longest = self.quota_seconds.max(self.limit_seconds).max(self.storm_seconds);
+        let longest = self.closings().iter().map(|closing| closing.seconds).fold(0.0, f64::max);
         self.look_seconds.unwrap_or(longest * 1.5)
     }
 }

@@ -17,10 +17,14 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn new(options: &Options) -> Self {
         let Options { latency_ms, quota_seconds, limit_seconds, storm_seconds, .. } = options;
+        let closed = if options.windows {
+            format!("a window of a third of the turns, then closed for {quota_seconds} s (403)")
+        } else {
+            format!("closed for {quota_seconds} s (403), {limit_seconds} s (429), {storm_seconds} s (529)")
+        };
         let agents: Vec<&str> = options.agents.iter().map(|cli| cli.name()).collect();
         println!(
-            "incident: {} tasks of {}, {} at once, {} ms per turn; closed for {quota_seconds} s (403), \
-             {limit_seconds} s (429), {storm_seconds} s (529); kills: {} agents, {} of outlast; seed {}",
+            "incident: {} tasks of {}, {} at once, {} ms per turn; {closed}; kills: {} agents, {} of outlast; seed {}",
             options.tasks(),
             agents.join(" and "),
             options.at_once(),
