@@ -14,6 +14,7 @@ mod move_target;
 mod prepare;
 mod resumption;
 mod setup;
+mod steps;
 mod verify;
 
 use std::sync::Arc;

@@ -49,6 +49,8 @@ mod running;
 mod sessions;
 #[path = "survive/spend.rs"]
 mod spend;
+#[path = "survive/steps.rs"]
+mod steps;
 #[path = "survive/trees.rs"]
 mod trees;
 #[path = "survive/turns.rs"]

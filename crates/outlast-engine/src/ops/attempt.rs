@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::error::Error;
 use crate::ops::follow::{Output, connect, until_gone};
+use crate::ops::steps::{self, Shown};
 use crate::ops::{launch, prepare, resumption};
 
 /// The signal that nothing survives.
@@ -87,7 +88,8 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
         // The record says that it was launched and its folder says nothing: it went with the host's last boot.
         None if attempt.shim.is_some() => return Err(Fault::new(Class::Vanished, "its process left no trace")),
         None => match launch_anew(context, attempt, &plan, task, token).await? {
-            Some(launched) => launched,
+            Some(Launch::Agent(shim, adapter)) => (shim, adapter),
+            Some(Launch::NotNeeded) => return Ok(Some(Outcome::Finished)),
             None => return Ok(None),
         },
     };
@@ -96,7 +98,34 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let mut output = Output::new(&dir, adapter.reader());
     let sessions = launch::can_resume(&plan, task, adapter);
     let Some(exit) = watch(context, attempt, &mut output, &shim, sessions, token).await? else { return Ok(None) };
-    Ok(Some(explained(judge(adapter, &output, exit), context.passed.take(&attempt.id))))
+    let outcome = explained(judge(adapter, &output, exit), context.passed.take(&attempt.id));
+    late(context, &attempt.id, task, outcome).await.map(Some)
+}
+
+/// What has become of an agent that ran out of time: it may have done its work all the same.
+async fn late(context: &Arc<Context>, id: &AttemptId, task: &plan::Task, outcome: Outcome) -> Result<Outcome, Fault> {
+    let Outcome::Failed { class: Class::Timeout, why } = &outcome else { return Ok(outcome) };
+    let shown = steps::shown(context, id, task).await?;
+    if !steps::all_done(context, id, task, &shown).await? {
+        return Ok(outcome);
+    }
+    context.note_finding(id, format!("{why}, with all its steps done (late)"));
+    Ok(Outcome::Finished)
+}
+
+/// Whether the work itself was looked at last time, and found wanting: then its steps may hold, and something is left to do.
+async fn is_judged(context: &Context, id: &AttemptId) -> Result<bool, Error> {
+    let last = context.task_facts(&id.run, &id.task).await?.last_failure;
+    let is_verdict = |class| matches!(class, Class::Verify | Class::Scope | Class::GaveUp | Class::Question);
+    Ok(last.is_some_and(|failure| is_verdict(failure.class)))
+}
+
+/// How an attempt begins.
+enum Launch {
+    /// With its agent.
+    Agent(ShimId, &'static dyn Adapter),
+    /// With nothing left to do.
+    NotNeeded,
 }
 
 async fn launch_anew(
@@ -105,13 +134,22 @@ async fn launch_anew(
     plan: &plan::Plan,
     task: &plan::Task,
     token: &CancellationToken,
-) -> Result<Option<(ShimId, &'static dyn Adapter)>, Fault> {
+) -> Result<Option<Launch>, Fault> {
     context.room()?;
     crate::fault::point("before_workspace");
     let prepared = prepare::workspace(context, attempt, plan).await?;
     context.tell(news(attempt, AttemptNews::WorkspaceReady(prepared.base.clone()))).await?;
     crate::fault::point("after_workspace");
-    let resumption = resumption::of(context, attempt, plan, task, &prepared.base).await?;
+    // A first attempt has nothing to show: steps that hold before anything was done are told by the check of the result.
+    let shown = match attempt.rung {
+        Rung::Fresh => Shown::default(),
+        Rung::Session(_) | Rung::HandOver => steps::shown(context, &attempt.id, task).await?,
+    };
+    if !is_judged(context, &attempt.id).await? && steps::all_done(context, &attempt.id, task, &shown).await? {
+        context.note_finding(&attempt.id, "all its steps are done already, so it needs no agent".to_owned());
+        return Ok(Some(Launch::NotNeeded));
+    }
+    let resumption = resumption::of(context, attempt, plan, task, &prepared.base, &shown).await?;
     let ask = launch::Ask {
         id: &attempt.id,
         epoch: attempt.epoch,
@@ -127,7 +165,7 @@ async fn launch_anew(
     }
     crate::fault::point("before_spawn");
     let shim = context.spawner.spawn_async(&ready.spec).await.map_err(Error::from)?;
-    Ok(Some((shim, ready.adapter)))
+    Ok(Some(Launch::Agent(shim, ready.adapter)))
 }
 
 /// How an agent left: `None` for one whose shim left no record.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::AttemptId;
+use outlast_core::plan::Task;
 use outlast_process::{ContainmentChoice, ExitReason, ExitRecord, LaunchSpec, OsText, Timeouts, files};
 
 use crate::context::Context;
@@ -33,6 +34,21 @@ pub(crate) struct Place {
     pub(crate) attempt: AttemptId,
     /// Each command's time.
     pub(crate) timeout: Duration,
+}
+
+impl Place {
+    /// The workspace of an attempt that is over or has not begun: with the agent's own home, where caches are warm.
+    pub(crate) fn workspace(context: &Context, id: &AttemptId, task: &Task) -> Self {
+        let home = &context.home;
+        Self {
+            cwd: home.workspace(&id.run, &id.task),
+            home: home.agent_home(&id.run, &id.task, task.agent.as_str()),
+            temp: home.temp(&id.run, &id.task),
+            outputs: home.attempt(id),
+            attempt: id.clone(),
+            timeout: task.timeout,
+        }
+    }
 }
 
 /// A command that did not pass.

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::ops::attempt::Attempt;
 use crate::ops::launch::adapter_of;
+use crate::ops::steps::Shown;
 use crate::research;
 
 /// The account of a task's earlier attempts; empty for a first one.
@@ -19,6 +20,7 @@ pub(crate) async fn of(
     plan: &plan::Plan,
     task: &plan::Task,
     base: &Oid,
+    shown: &Shown,
 ) -> Result<Resumption, Error> {
     if attempt.rung == Rung::Fresh {
         return Ok(Resumption::default());
@@ -30,12 +32,14 @@ pub(crate) async fn of(
     });
     let Ok((_, adapter)) = adapter_of(plan, task) else { return Ok(Resumption { reason, ..Resumption::default() }) };
     let (id, home, task, base) = (attempt.id.clone(), context.home.clone(), task.clone(), base.clone());
+    // A note is a claim; where a step has a command, that alone tells.
+    let holds = shown.clone();
     let hands_over = attempt.rung == Rung::HandOver;
     context
         .in_git(move |git| {
             let state = research::of_task(&home, &id, adapter)?;
             let noted = research::noted_by(&home, &id, &task)?;
-            let done = noted.done;
+            let done = holds.done(&task.steps, &noted.done);
             if !hands_over {
                 // A session knows what it has done, but often not what it was doing when it was killed.
                 return Ok(Resumption { reason, interrupted: last_acts(&state), note: None, done });

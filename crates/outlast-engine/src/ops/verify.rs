@@ -87,15 +87,7 @@ impl Check<'_> {
 
     /// Verify in the workspace: quick, since everything is built there already.
     async fn warm(&self) -> Result<Option<String>, Error> {
-        let home = &self.context.home;
-        let place = Place {
-            cwd: home.workspace(&self.id.run, &self.id.task),
-            home: home.agent_home(&self.id.run, &self.id.task, self.task.agent.as_str()),
-            temp: home.temp(&self.id.run, &self.id.task),
-            outputs: home.attempt(self.id),
-            attempt: self.id.clone(),
-            timeout: self.task.timeout,
-        };
+        let place = Place::workspace(self.context, self.id, self.task);
         let failed = commands::run(self.context, &place, "verify", &self.task.verify).await?;
         Ok(failed.map(|failed| format!("`{}`: {}", failed.command, failed.why)))
     }
