@@ -84,7 +84,6 @@ fn spec(folder: &std::path::Path, task: &TaskId) -> LaunchSpec {
         env: BTreeMap::new(),
         cwd: "/".into(),
         attempt_dir: folder.join("a").join(task.as_str()),
-        control_socket: folder.join("s").join(task.as_str()),
         marker: format!("bench/{task}"),
         sandbox: FileRules::system(),
         connect_ports: None,
@@ -109,7 +108,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tasks = args.next().unwrap_or(Ok(1000))?;
     let concurrency = args.next().unwrap_or(Ok(20))?;
     let folder = std::env::temp_dir().join(format!("dispatch-{}", std::process::id()));
-    std::fs::create_dir_all(folder.join("s"))?;
+    std::fs::create_dir_all(&folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let (inputs, received) = channel();
     let effects = BenchEffects { spawner, runtime: runtime.handle().clone(), folder: folder.clone(), inputs };

@@ -311,12 +311,6 @@ impl RepoHome {
     pub fn gateway_socket(&self) -> PathBuf {
         sockets::folder(&self.sockets()).join("gateway")
     }
-
-    /// Where the engine reaches a shim.
-    pub fn control_socket(&self, attempt: &AttemptId, purpose: &str) -> PathBuf {
-        let name = format!("{}/{}/{purpose}", attempt.run, attempt.slug());
-        sockets::folder(&self.sockets()).join(&hex(&Sha256::digest(name.as_bytes()))[..16])
-    }
 }
 
 /// Makes a folder, and those above it, that only its owner can look into.

@@ -45,7 +45,6 @@ fn sleeper(folder: &Path, socket: &Path) -> LaunchSpec {
         env: BTreeMap::new(),
         cwd: "/".into(),
         attempt_dir: folder.to_owned(),
-        control_socket: folder.join("control"),
         marker: folder.display().to_string(),
         sandbox: FileRules::system(),
         connect_ports: None,

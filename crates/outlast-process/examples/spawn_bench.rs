@@ -80,7 +80,6 @@ fn no_op(attempt: &Path, containment: ContainmentChoice) -> LaunchSpec {
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".into())]),
         cwd: "/".into(),
         attempt_dir: attempt.to_owned(),
-        control_socket: attempt.join("ctl"),
         marker: attempt.display().to_string(),
         sandbox: FileRules::system(),
         connect_ports: Some(Vec::new()),

@@ -9,6 +9,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::error::{Error, Result};
 use crate::protocol::{Command, Event};
+use crate::{files, socket};
 
 /// A connection to one shim: what it says, and commands to it.
 #[derive(Debug)]
@@ -18,12 +19,17 @@ pub struct ShimClient {
 }
 
 impl ShimClient {
-    /// Connects; the first event is [`Event::State`].
+    /// Connects to the shim of an attempt's folder; the first event is [`Event::State`].
     ///
     /// # Errors
     /// [`Error::File`] when nobody listens there: the shim has left, or was killed.
-    pub async fn connect(control_socket: &Path) -> Result<Self> {
-        let stream = UnixStream::connect(control_socket).await.map_err(Error::file("connect to", control_socket))?;
+    pub async fn connect(attempt_dir: &Path) -> Result<Self> {
+        let failed = Error::file("connect to the shim in", attempt_dir);
+        let connected = async {
+            let folder = socket::folder(attempt_dir)?;
+            UnixStream::connect(socket::within(&folder, files::CONTROL)).await
+        };
+        let stream = connected.await.map_err(failed)?;
         let (reader, commands) = stream.into_split();
         Ok(Self { events: BufReader::new(reader).lines(), commands })
     }

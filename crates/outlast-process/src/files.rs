@@ -33,6 +33,9 @@ pub const EXIT: &str = "exit.json";
 pub const STDOUT: &str = "stdout";
 /// The program's standard error; absent while nothing was written to it.
 pub const STDERR: &str = "stderr";
+/// Where the shim listens for engines, while it lives. What is left of it afterwards stays until the folder goes: to remove
+/// thousands of files makes some file systems slow at making new ones.
+pub const CONTROL: &str = "control";
 /// What the shim itself had to say; absent in a good run.
 pub const SHIM_LOG: &str = "shim.err";
 
@@ -92,7 +95,7 @@ fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 
 /// Removes what an earlier launch left in the same folder, so that none of it can be taken for this launch's.
 pub(crate) fn clear(attempt_dir: &Path) -> Result<()> {
-    for name in [SHIM, EXIT, STDOUT, STDERR, SHIM_LOG] {
+    for name in [SHIM, EXIT, STDOUT, STDERR, SHIM_LOG, CONTROL] {
         let path = attempt_dir.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::file("remove", &path)(error)),

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -13,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::containment::Containment;
 use crate::error::{Error, Result};
 use crate::sys::{pidfd, procfs, readiness};
-use crate::text;
 
 /// One shim process of one boot of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -35,9 +33,6 @@ pub struct ShimFile {
     pub containment: Containment,
     /// The listener's port on 127.0.0.1.
     pub port: Option<u16>,
-    /// Where it takes commands.
-    #[serde(with = "text::path")]
-    pub control_socket: PathBuf,
     /// Milliseconds since the Unix epoch.
     pub started_at: i64,
 }

@@ -35,9 +35,6 @@ pub struct LaunchSpec {
     /// Holds this launch's files (see [`crate::files`]); exists already, and the program cannot write it.
     #[serde(with = "text::path")]
     pub attempt_dir: PathBuf,
-    /// Where the shim listens for commands: a short path in a folder that exists and that the program cannot write.
-    #[serde(with = "text::path")]
-    pub control_socket: PathBuf,
     /// Unique on this host for all time; the value of [`MARKER_VARIABLE`].
     pub marker: String,
     /// What of the file system the program may touch.
@@ -175,15 +172,14 @@ impl LaunchSpec {
     }
 
     fn find_path_fault(&self) -> Option<String> {
-        for path in [&self.cwd, &self.attempt_dir, &self.control_socket] {
+        for path in [&self.cwd, &self.attempt_dir] {
             if !path.is_absolute() {
                 return Some(format!("{} is not an absolute path", path.display()));
             }
         }
-        for ours in [&self.attempt_dir, &self.control_socket] {
-            if let Some(theirs) = self.sandbox.write.iter().find(|theirs| ours.starts_with(theirs)) {
-                return Some(format!("the program could write {} through {}", ours.display(), theirs.display()));
-            }
+        let ours = &self.attempt_dir;
+        if let Some(theirs) = self.sandbox.write.iter().find(|theirs| ours.starts_with(theirs)) {
+            return Some(format!("the program could write {} through {}", ours.display(), theirs.display()));
         }
         for file in &self.files {
             let plain = file.path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -191,7 +187,7 @@ impl LaunchSpec {
                 return Some(format!("{} is no plain path beneath {}", file.path.display(), file.root.display()));
             }
         }
-        find_long_socket(&self.control_socket)
+        None
     }
 
     fn find_listener_fault(&self) -> Option<String> {

@@ -184,7 +184,7 @@ async fn watch(
     token: &CancellationToken,
 ) -> Result<Option<Left>, Fault> {
     let dir = context.home.attempt(&attempt.id);
-    let mut client = connect(&context.home.control_socket(&attempt.id, "agent")).await;
+    let mut client = connect(&dir).await;
     let gone = until_gone(&dir, shim);
     tokio::pin!(gone);
     let mut leave_by: Option<Instant> = None;

@@ -91,7 +91,7 @@ async fn run_one(
     }
     let marker = format!("{}:{}/{}/{purpose}", context.home.root().display(), place.attempt.run, place.attempt.slug());
     // What a crash left of the same command: its outcome is unknown, so it runs again, and never beside itself.
-    end::kill_all(context, dir, &context.home.control_socket(&place.attempt, purpose), &marker).await?;
+    end::kill_all(context, dir, &marker).await?;
     for stale in [files::SHIM, files::EXIT] {
         match fs::remove_file(dir.join(stale)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(dir, error)),
@@ -103,7 +103,6 @@ async fn run_one(
         env: texts(environment(context, place)),
         cwd: place.cwd.clone(),
         attempt_dir: dir.to_owned(),
-        control_socket: context.home.control_socket(&place.attempt, purpose),
         marker,
         sandbox: sandbox(context, &[&place.cwd, &place.home, &place.temp]),
         connect_ports: Some(Vec::new()),

@@ -43,7 +43,7 @@ pub(crate) async fn perform(
     };
     let known = file.map(|file| file.shim).or_else(|| shim.map(shim_id));
     if let Some(shim) = known.filter(ShimId::is_alive) {
-        kill_shim(&shim, &context.home.control_socket(&id, "agent"), &why(reason)).await?;
+        kill_shim(&shim, &dir, &why(reason)).await?;
     }
     let workspace = context.home.workspace(&id.run, &id.task);
     // Where there is no pid namespace, what has left the tree may have outlived it.
@@ -80,20 +80,20 @@ fn is_beside_us(pid: i32) -> bool {
 ///
 /// # Errors
 /// Where it cannot be ended.
-pub(crate) async fn kill_all(context: &Context, dir: &Path, control_socket: &Path, marker: &str) -> Result<(), Error> {
+pub(crate) async fn kill_all(context: &Context, dir: &Path, marker: &str) -> Result<(), Error> {
     let Some(file) = context.launched(dir).await? else { return Ok(()) };
     if !file.shim.is_alive() {
         return Ok(());
     }
-    kill_shim(&file.shim, control_socket, "it is run again").await?;
+    kill_shim(&file.shim, dir, "it is run again").await?;
     let (marker, nowhere) = (marker.to_owned(), dir.join("nowhere"));
     let left =
         context.blocking(move || Ok(kill_survivors(&survivors(&marker, &nowhere)?, SURVIVORS_PATIENCE)?)).await?;
     if left.is_empty() { Ok(()) } else { Err(Error::Internal(format!("{} processes do not end", left.len()))) }
 }
 
-async fn kill_shim(shim: &ShimId, control_socket: &Path, why: &str) -> Result<(), Error> {
-    match connect(control_socket).await {
+async fn kill_shim(shim: &ShimId, dir: &Path, why: &str) -> Result<(), Error> {
+    match connect(dir).await {
         Some(mut client) => client.kill(why).await?,
         None => shim.kill()?,
     }

@@ -91,6 +91,6 @@ pub(crate) async fn until_gone(dir: &Path, shim: &ShimId) -> Result<Option<ExitR
 }
 
 /// A line to the shim; nothing where it is gone already or does not answer.
-pub(crate) async fn connect(control_socket: &Path) -> Option<ShimClient> {
-    ShimClient::connect(control_socket).await.ok()
+pub(crate) async fn connect(dir: &Path) -> Option<ShimClient> {
+    ShimClient::connect(dir).await.ok()
 }

@@ -175,7 +175,6 @@ fn spec(context: &Context, ask: &Ask<'_>, kind: Kind, brief: &Brief, launch: Lau
         argv: launch.argv.into_iter().map(OsText::new).collect(),
         env: texts(launch.env),
         cwd: ask.workspace.to_owned(),
-        control_socket: context.home.control_socket(ask.id, "agent"),
         marker: brief.attempt.clone(),
         sandbox,
         connect_ports: Some(Vec::new()),

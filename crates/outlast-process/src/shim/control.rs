@@ -5,7 +5,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::socket::getsockopt;
@@ -13,7 +13,9 @@ use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::stat::{Mode, umask};
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::protocol::{Command, Event};
+use crate::socket;
 use crate::sys::procfs;
 
 const CLIENTS_MAX: usize = 16;
@@ -25,7 +27,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// The listening socket and its clients.
 #[derive(Debug)]
 pub(crate) struct Control {
-    path: PathBuf,
     listener: UnixListener,
     clients: Vec<Client>,
 }
@@ -41,18 +42,19 @@ struct Client {
 }
 
 impl Control {
-    /// Listens at `path` (mode 0600), replacing what a killed shim left there.
-    pub(crate) fn bind(path: &Path) -> Result<Self> {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::file("replace", path)(error)),
-            _ => {}
-        }
-        let previous = umask(Mode::from_bits_truncate(0o177));
-        let bound = UnixListener::bind(path);
-        umask(previous);
-        let listener = bound.map_err(Error::file("listen at", path))?;
-        listener.set_nonblocking(true).map_err(Error::file("listen at", path))?;
-        Ok(Self { path: path.to_owned(), listener, clients: Vec::new() })
+    /// Listens in `attempt_dir` (mode 0600), in which no earlier shim has left its socket.
+    pub(crate) fn bind(attempt_dir: &Path) -> Result<Self> {
+        let listen = || -> io::Result<UnixListener> {
+            let folder = socket::folder(attempt_dir)?;
+            let previous = umask(Mode::from_bits_truncate(0o177));
+            let bound = UnixListener::bind(socket::within(&folder, files::CONTROL));
+            umask(previous);
+            let listener = bound?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = listen().map_err(Error::file("listen in", attempt_dir))?;
+        Ok(Self { listener, clients: Vec::new() })
     }
 
     /// What to wait on: the listener, then every client with whether it has something to be written.
@@ -126,13 +128,6 @@ impl Control {
             client.write();
         }
         self.clients.retain(|client| !client.gone);
-    }
-}
-
-impl Drop for Control {
-    /// Gives the path back. Forked children end without this.
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.path));
     }
 }
 

@@ -92,20 +92,14 @@ fn start(spec: &LaunchSpec, host: &Host, signals: SignalFd, lock: Flock<File>) -
     let listener = listener
         .map(|(listener, (socket, _))| ListenerProcess::start(listener, socket, &spec.attempt_dir))
         .transpose()?;
-    let control = Control::bind(&spec.control_socket)?;
+    let control = Control::bind(&spec.attempt_dir)?;
     let (stdout, stdout_end) = pipe()?;
     let (stderr, stderr_end) = pipe()?;
     let keep =
         |pipe, name| Capture::new(pipe, spec.attempt_dir.join(name), spec.output_limit_bytes, spec.line_limit_bytes);
     let outputs = [keep(stdout, files::STDOUT)?, keep(stderr, files::STDERR)?];
     let started_at = now_millis();
-    let shim = ShimFile {
-        shim: ShimId::current()?,
-        containment,
-        port,
-        control_socket: spec.control_socket.clone(),
-        started_at,
-    };
+    let shim = ShimFile { shim: ShimId::current()?, containment, port, started_at };
     files::write_whole(&spec.attempt_dir.join(files::SHIM), &shim)?;
     drop(lock);
 

@@ -30,7 +30,7 @@ pub(crate) const TESTS: &[Test] = &[
             // The next engine finds it by its file, sees what was written meanwhile, and hears of its end.
             let found = files::load_shim(&bench.spec.attempt_dir).unwrap().unwrap();
             assert_eq!(found.shim, shim);
-            let mut client = ShimClient::connect(&found.control_socket).await.unwrap();
+            let mut client = ShimClient::connect(&bench.spec.attempt_dir).await.unwrap();
             let Some(Event::State(state)) = client.next_event().await.unwrap() else { panic!("no greeting") };
             let mut running = Running::adopted(bench, shim, client, *state);
             running.wrote(6).await;
@@ -40,7 +40,7 @@ pub(crate) const TESTS: &[Test] = &[
             running.shim.wait_gone().await.unwrap();
             assert_eq!(files::load_exit(&running.spec.attempt_dir).unwrap(), Some(exit));
             assert_eq!(running.stdout(), "ready\ngo\n");
-            assert!(!running.spec.control_socket.exists());
+            assert!(ShimClient::connect(&running.spec.attempt_dir).await.is_err(), "nobody listens any more");
         });
     }),
     ("no_key_of_the_engines_environment_is_left_in_its_forks", |_| {
@@ -48,7 +48,7 @@ pub(crate) const TESTS: &[Test] = &[
             let mut bench = Bench::new("sleep 600");
             bench.spec.listener = Some(crate::upstream::listener_to(&bench.folder().join("gateway")));
             let (mut engine, shim) = start_engine(&bench.spec);
-            let mut client = ShimClient::connect(&bench.spec.control_socket).await.unwrap();
+            let mut client = ShimClient::connect(&bench.spec.attempt_dir).await.unwrap();
             let Some(Event::State(state)) = client.next_event().await.unwrap() else { panic!("no greeting") };
             let running = Running::adopted(bench, shim, client, *state);
             // An ordinary user cannot read the shim's, which is hidden; root can, and must find nothing.
@@ -93,7 +93,7 @@ pub(crate) const TESTS: &[Test] = &[
         block_on(async {
             let mut first = Bench::new("echo ready; sleep 600").start(spawner).await;
             first.wrote(6).await;
-            let mut second = ShimClient::connect(&first.spec.control_socket).await.unwrap();
+            let mut second = ShimClient::connect(&first.spec.attempt_dir).await.unwrap();
             let Some(Event::State(state)) = second.next_event().await.unwrap() else { panic!("no greeting") };
             assert_eq!((state.stdout_bytes, state.ending, state.shim.shim.clone()), (6, false, first.shim.clone()));
             assert!(
@@ -183,7 +183,6 @@ pub(crate) fn play_engine(spawner: &Spawner, attempt: &Path) -> ! {
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     spec.argv = ["sh", "-c", "exit 3"].map(OsText::from).into();
     spec.attempt_dir = spec.attempt_dir.with_file_name(AGAIN);
-    spec.control_socket = spec.control_socket.with_file_name("control-again");
     spec.marker.push_str("-again");
     std::fs::create_dir(&spec.attempt_dir).unwrap();
     println!("{}", serde_json::to_string(&spawner.spawn(&spec).unwrap()).unwrap());

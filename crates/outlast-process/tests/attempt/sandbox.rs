@@ -118,7 +118,7 @@ pub(crate) const TESTS: &[Test] = &[
             let script = "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die; \
                           print $s qq({\"command\":\"kill\",\"reason\":\"mutiny\"}\\n); print while <$s>; print qq(cut off\\n); sleep 600";
             let mut bench = Bench::new("");
-            let socket = bench.spec.control_socket.clone();
+            let socket = bench.spec.attempt_dir.join(files::CONTROL);
             bench.spec.argv = vec![
                 "perl".into(),
                 "-e".into(),

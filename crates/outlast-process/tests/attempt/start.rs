@@ -75,15 +75,25 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_cannot_be_prepared_is_an_error_of_the_spawn", |spawner| {
         block_on(async {
             let mut bench = Bench::new("echo ran");
-            bench.spec.control_socket = bench.folder().join("missing/control");
+            let (root, text) = (bench.folder().join("missing"), String::new());
+            bench.spec.files = vec![TemplateFile { root, path: "settings".into(), text }];
             let error = spawner.spawn(&bench.spec).unwrap_err();
-            assert!(matches!(&error, Error::Prepare { message } if message.contains("missing/control")), "{error}");
+            assert!(matches!(&error, Error::Prepare { message } if message.contains("missing/settings")), "{error}");
             assert!(files::load_exit(&bench.spec.attempt_dir).unwrap().is_none());
 
             let mut bench = Bench::new("");
             bench.spec.attempt_dir = bench.spec.cwd.join("attempt");
             let error = spawner.spawn(&bench.spec).unwrap_err();
             assert!(matches!(&error, Error::Spec { why, .. } if why.contains("could write")), "{error}");
+        });
+    }),
+    ("a_shim_is_reached_in_a_folder_whose_path_is_longer_than_a_sockets_may_be", |spawner| {
+        block_on(async {
+            let mut bench = Bench::new("echo ran");
+            bench.spec.attempt_dir = bench.folder().join("x".repeat(200));
+            std::fs::create_dir(&bench.spec.attempt_dir).unwrap();
+            let mut running = bench.start(spawner).await;
+            assert_eq!(running.exited().await.code, Some(0));
         });
     }),
     ("the_port_is_put_into_arguments_environment_and_files", |spawner| {

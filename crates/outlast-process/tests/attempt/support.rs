@@ -54,7 +54,6 @@ impl Bench {
             ]),
             cwd: workspace.clone(),
             attempt_dir: attempt,
-            control_socket: folder.path().join("control"),
             marker: format!("test-{}-{number}", std::process::id()),
             sandbox: FileRules { write: vec![workspace, temp], ..FileRules::system() },
             connect_ports: None,
@@ -76,7 +75,7 @@ impl Bench {
     /// Starts it and takes the shim's greeting.
     pub(crate) async fn start(self, spawner: &Spawner) -> Running {
         let shim = spawner.spawn_async(&self.spec).await.unwrap();
-        let mut client = ShimClient::connect(&self.spec.control_socket).await.unwrap();
+        let mut client = ShimClient::connect(&self.spec.attempt_dir).await.unwrap();
         let Some(Event::State(state)) = client.next_event().await.unwrap() else { panic!("the shim does not greet") };
         Running { _folder: self.folder, spec: self.spec, shim, client, state: *state }
     }
