@@ -1,13 +1,12 @@
 //! Measures what the gateway adds to a request, beside nginx, in one run on one machine.
 //!
-//! `run FOLDER` starts a small fast upstream, nginx and the gateway as processes of their own, sends the same requests
-//! to the upstream directly and through both, in turns, and prints the ratios. `upstream` and `gateway FOLDER URL` are
-//! those processes; each prints its address and ends when its standard input does. Not a test: it asserts nothing.
+//! `run FOLDER OUTLAST` starts a small fast upstream (this program, `upstream`), nginx and `outlast gateway`, sends the same
+//! requests to the upstream directly and through both, in turns, and prints the ratios. OUTLAST is the built binary. Not a
+//! test: it asserts nothing.
 
 mod load;
 mod processes;
 mod report;
-mod serve;
 mod shapes;
 mod upstream;
 
@@ -22,19 +21,18 @@ fn main() -> Outcome<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["upstream"] => upstream::main(),
-        ["gateway", folder, upstream] => serve::main(Path::new(folder), upstream),
-        ["run", folder, rest @ ..] => run(Path::new(folder), rest),
-        _ => Err("usage: gateway_bench run FOLDER [SECONDS ROUNDS] | upstream | gateway FOLDER URL".into()),
+        ["run", folder, outlast, rest @ ..] => run(Path::new(folder), Path::new(outlast), rest),
+        _ => Err("usage: gateway_bench run FOLDER OUTLAST [SECONDS ROUNDS] | upstream".into()),
     }
 }
 
-fn run(folder: &Path, rest: &[&str]) -> Outcome<()> {
+fn run(folder: &Path, outlast: &Path, rest: &[&str]) -> Outcome<()> {
     let (slice, rounds) = match rest {
         [] => (Duration::from_secs(1), 5),
         [seconds, rounds] => (Duration::from_secs_f64(seconds.parse()?), rounds.parse()?),
         _ => return Err("give SECONDS and ROUNDS, or neither".into()),
     };
-    let targets = processes::start(folder)?;
+    let targets = processes::start(folder, outlast)?;
     for shape in shapes::ALL {
         let request = shape.request();
         let mut table = report::Table::new(shape, &targets);

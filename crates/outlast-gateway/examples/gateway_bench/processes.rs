@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Outcome;
+use crate::{Outcome, shapes};
 
 /// One worker, connections to the upstream kept, events passed as they come: what the gateway is measured against.
 const NGINX_CONFIG: &str = include_str!("../../../../bench/gateway/nginx.conf");
@@ -22,25 +22,44 @@ pub(crate) struct Target {
 }
 
 /// The upstream itself, nginx before it, the gateway before it.
-pub(crate) fn start(folder: &Path) -> Outcome<Vec<Target>> {
+pub(crate) fn start(folder: &Path, outlast: &Path) -> Outcome<Vec<Target>> {
     fs::create_dir_all(folder)?;
-    let upstream = ours("direct", &["upstream"])?;
-    let url = format!("http://{}", upstream.addr);
-    let ledger = folder.join("ledger");
-    fs::create_dir_all(&ledger)?;
-    let ledger = ledger.to_str().ok_or("the folder's name is not text")?;
+    let upstream = upstream()?;
     let nginx = nginx(folder, upstream.addr)?;
-    let gateway = ours("gateway", &["gateway", ledger, &url])?;
+    let gateway = gateway(folder, outlast, upstream.addr)?;
     Ok(vec![upstream, nginx, gateway])
 }
 
-fn ours(name: &'static str, args: &[&str]) -> Outcome<Target> {
-    let mut child =
-        Command::new(std::env::current_exe()?).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+fn upstream() -> Outcome<Target> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let mut child = command.arg("upstream").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let addr = first_line(&mut child)?.trim().parse()?;
+    let worker = child.id();
+    Ok(Target { name: "direct", addr, child, worker })
+}
+
+/// As people run it: one account, a key of the caller's choice, the ledger on.
+fn gateway(folder: &Path, outlast: &Path, upstream: SocketAddr) -> Outcome<Target> {
+    let config = folder.join("config.toml");
+    let account = format!(
+        "[account.bench]\nprovider = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkey_env = \"BENCH_ACCOUNT\"\n"
+    );
+    fs::write(&config, account)?;
+    let mut command = Command::new(outlast);
+    command.args(["gateway", "--json", "--key-env", "BENCH_KEY"]);
+    command.arg("--home").arg(folder.join("home")).arg("--config").arg(config);
+    command.env("BENCH_KEY", shapes::KEY).env("BENCH_ACCOUNT", "upstream-key");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let told: serde_json::Value = serde_json::from_str(&first_line(&mut child)?)?;
+    let addr = told["address"].as_str().ok_or("no address")?.parse()?;
+    let worker = child.id();
+    Ok(Target { name: "gateway", addr, child, worker })
+}
+
+fn first_line(child: &mut Child) -> Outcome<String> {
     let mut line = String::new();
     BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-    let worker = child.id();
-    Ok(Target { name, addr: line.trim().parse()?, child, worker })
+    Ok(line)
 }
 
 fn nginx(folder: &Path, upstream: SocketAddr) -> Outcome<Target> {
@@ -86,8 +105,8 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        if self.name == "nginx" {
-            // Its master takes the worker with it on SIGTERM, not on SIGKILL.
+        if self.name != "direct" {
+            // The master of nginx takes its worker with it on SIGTERM, not on SIGKILL.
             drop(Command::new("kill").arg(self.child.id().to_string()).status());
         }
         drop(self.child.wait());

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 /// Events in a streamed answer.
 const EVENTS: usize = 69;
 
+/// The key that clients show.
+pub(crate) const KEY: &str = "bench-key";
+
 /// A request and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -50,7 +53,7 @@ impl Shape {
             "lorem ipsum ".repeat(text_len / 12),
         );
         let head = format!(
-            "POST /v1/messages?bench={} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\nx-api-key: bench-key\r\n\
+            "POST /v1/messages?bench={} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\nx-api-key: {KEY}\r\n\
              anthropic-version: 2023-06-01\r\nanthropic-beta: a-2026-01-01,b-2026-02-02\r\nuser-agent: bench\r\n\
              x-claude-code-session-id: 6f1c\r\ncontent-length: {}\r\n\r\n",
             self.name(),
