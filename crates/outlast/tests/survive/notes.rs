@@ -24,6 +24,11 @@ fn temp(world: &World) -> PathBuf {
     world.homes()[0].join("temp").join(text(&world.status()["run"])).join("work")
 }
 
+/// The pipe that the agent's second command reads, once it does: that turn is kept, and nobody is at its tree.
+fn at_gate(temp: &Path) -> fs::File {
+    fs::OpenOptions::new().write(true).open(temp.join("go")).unwrap()
+}
+
 #[test]
 fn an_agent_notes_steps_and_more_from_inside_its_sandbox() {
     let world = World::new();
@@ -75,6 +80,7 @@ fn what_an_agents_own_agents_know_is_kept_under_their_names() {
     let run = world.start(&["run", "--yes"]);
     world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
     let temp = temp(&world);
+    let mut gate = at_gate(&temp);
     let door = fs::read_to_string(temp.join("door")).unwrap();
     let (url, key) = door.trim().split_once(' ').unwrap();
     let body = serde_json::json!({
@@ -96,7 +102,8 @@ fn what_an_agents_own_agents_know_is_kept_under_their_names() {
     let known = progress(&world);
     assert!(by_helper(&known), "before its answer was passed on: {known:#}");
     assert_eq!(known["turns"], 2, "it is no turn of the task: {known:#}");
-    fs::write(temp.join("go"), "on\n").unwrap();
+    gate.write_all(b"on\n").unwrap();
+    drop(gate);
     run.end().ends(0);
     let known = progress(&world);
     assert!(by_helper(&known) && known["turns"] == 4, "the main turns after it know it still: {known:#}");
@@ -110,13 +117,15 @@ fn a_turn_that_cannot_be_kept_is_said_and_holds_nobody_up() {
     world.plan(&Plan::new("land = \"auto\"").task("work", script, "writes = [\"parts/**\"]"));
     let mut run = world.start(&["run", "--yes"]);
     world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    let temp = temp(&world);
+    let mut gate = at_gate(&temp);
     // A folder in the place of the ref: nothing can be kept there.
     let status = world.status();
     let refs = world.homes()[0].join("store.git/refs/outlast").join(text(&status["run"])).join("work");
     fs::rename(refs.join("1"), refs.join("aside")).unwrap();
     fs::create_dir(refs.join("1")).unwrap();
-    let temp = temp(&world);
-    fs::write(temp.join("go"), "on\n").unwrap();
+    gate.write_all(b"on\n").unwrap();
+    drop(gate);
     let told = run.until(&["work: turn 3 is not kept", "its agent goes on"]);
     assert!(!told.contains("tried again"), "{told}");
     fs::remove_dir(refs.join("1")).unwrap();
