@@ -13,7 +13,7 @@ use outlast_core::{AccountId, Core, RunId};
 use outlast_gateway::{Dialect, Gateway, Upstream, reckon};
 use outlast_git::UserRepo;
 use outlast_journal::{Journal, JournalReader, Ledger};
-use outlast_process::Spawner;
+use outlast_process::{Spawner, socket};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ use crate::asks::{AccountInfo, Asks};
 use crate::context::{Context, Trouble};
 use crate::effects::EngineEffects;
 use crate::error::Error;
-use crate::home::{Holder, Home, HomeLock, RepoHome};
+use crate::home::{GATEWAY_SOCKET, Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
 use crate::passed::PassedRefusals;
 use crate::replay::Answers;
@@ -248,7 +248,11 @@ async fn bind(
         Gateway::builder().upstreams(upstreams).admission(Arc::new(admission)).ledger(ledger).grace(GATEWAY_GRACE);
     let builder = match address {
         Some(address) => builder.bind_tcp(address),
-        None => builder.bind_unix(home.gateway_socket()),
+        None => {
+            let folder = home.sockets();
+            let opened = socket::folder(&folder).map_err(|source| Error::at(&folder, source))?;
+            return Ok(builder.bind_unix(socket::within(&opened, GATEWAY_SOCKET)).build().await?);
+        }
     };
     Ok(builder.build().await?)
 }

@@ -16,8 +16,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
 
-mod sockets;
-
 /// `$OUTLAST_HOME`: every repository's folder and the lock of the one engine.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -51,6 +49,9 @@ pub struct Holder {
 pub struct HomeLock {
     file: Flock<File>,
 }
+
+/// The gateway's socket, in the folder of sockets.
+pub(crate) const GATEWAY_SOCKET: &str = "gateway";
 
 /// How often the lock is tried for while nobody says to hold it.
 const LOCK_TRIES: u32 = 100;
@@ -216,10 +217,11 @@ impl RepoHome {
             &self.root.join("plans"),
             &self.root.join("keys"),
             &self.root.join("setup"),
+            &self.sockets(),
         ] {
             private_dir(dir)?;
         }
-        sockets::make(&self.sockets())
+        Ok(())
     }
 
     /// The folder itself.
@@ -227,8 +229,8 @@ impl RepoHome {
         &self.root
     }
 
-    /// Leads to where the sockets are.
-    fn sockets(&self) -> PathBuf {
+    /// Where engines listen: one folder for all of them, so that what waits for the next one knows where it will be.
+    pub fn sockets(&self) -> PathBuf {
         self.root.join("sockets")
     }
 
@@ -309,7 +311,7 @@ impl RepoHome {
 
     /// Where shims reach the gateway.
     pub fn gateway_socket(&self) -> PathBuf {
-        sockets::folder(&self.sockets()).join("gateway")
+        self.sockets().join(GATEWAY_SOCKET)
     }
 }
 

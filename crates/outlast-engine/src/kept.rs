@@ -84,6 +84,11 @@ impl Kept {
     /// # Errors
     /// Where it cannot be read.
     pub fn unsaved(&self, room: &Room) -> Result<Option<String>, Error> {
+        // What can be kept is kept first; what cannot is told below.
+        let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
+        if let Err(error) = workspace.archive(self.git.store(), self.git.user(), None) {
+            tracing::warn!(%error, workspace = %room.path.display(), "not all of it can be kept");
+        }
         self.unsaved_of(&room.run, &room.task)
     }
 

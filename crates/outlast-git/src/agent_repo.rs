@@ -27,6 +27,8 @@ const PACK_FILES_MAX: usize = 4096;
 const PACKED_REFS_LIMIT: u64 = 64 << 20;
 /// How many tags may name one another.
 const TAGS_MAX: usize = 8;
+/// Most commits of HEAD's past that are looked at: an agent can write any number of lines there.
+const BEEN_AT_MAX: usize = 1_000;
 /// Deepest folder below `refs/` that is looked into.
 const REF_DEPTH_MAX: usize = 16;
 
@@ -136,8 +138,29 @@ impl AgentRepo {
 
     /// Every commit the reflog of the stash names: all stash entries but the newest live only there.
     pub(crate) fn stashes(&self) -> Vec<ObjectId> {
-        let log =
-            self.git_dir.descend(b"logs/refs".as_bstr()).and_then(|f| f.read(b"stash".as_bstr(), PACKED_REFS_LIMIT));
+        self.logged("logs/refs", "stash")
+    }
+
+    /// The commits at which HEAD has been, newest first: what was reset, amended or left while detached lives only there.
+    pub(crate) fn been_at(&self) -> Vec<ObjectId> {
+        let mut commits = self.logged("logs", "HEAD");
+        commits.reverse();
+        commits.truncate(BEEN_AT_MAX);
+        commits
+    }
+
+    /// Whether this is a commit that is here and neither in the store nor in the user's repository: a reflog also names
+    /// what is long gone.
+    pub(crate) fn has_alone(&self, id: ObjectId) -> bool {
+        let mut buf = Vec::new();
+        let is_elsewhere = self.reader.read(id, &mut buf).is_ok_and(|kind| kind.is_some());
+        !is_elsewhere && self.read(id, &mut buf).is_ok_and(|kind| kind == Some(Kind::Commit))
+    }
+
+    /// What the lines of a reflog lead to, oldest first.
+    fn logged(&self, folder: &str, name: &str) -> Vec<ObjectId> {
+        let folder = self.git_dir.descend(folder.as_bytes().as_bstr());
+        let log = folder.and_then(|folder| folder.read(name.as_bytes().as_bstr(), PACKED_REFS_LIMIT));
         let new_id = |line: &[u8]| line.split_str(" ").nth(1).and_then(|id| ObjectId::from_hex(id).ok());
         log.unwrap_or_default().lines().filter_map(new_id).collect()
     }

@@ -20,7 +20,7 @@ mod sandbox;
 mod shim;
 mod shim_id;
 mod shut;
-mod socket;
+pub mod socket;
 mod spawner;
 mod spec;
 mod survivors;

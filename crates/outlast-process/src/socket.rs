@@ -9,12 +9,15 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
 /// Opens a folder for [`within`]; no symbolic link is followed to it.
-pub(crate) fn folder(path: &Path) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// It is not there, or no folder.
+pub fn folder(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     Ok(open(path, flags, Mode::empty())?)
 }
 
 /// The short path of a socket in an opened folder, for as long as that is open.
-pub(crate) fn within(folder: &OwnedFd, name: &str) -> PathBuf {
-    format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()).into()
+pub fn within(folder: &OwnedFd, name: impl AsRef<Path>) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,6 @@ pub const MARKER_VARIABLE: &str = "OUTLAST_ATTEMPT";
 
 /// Replaced by the listener's port in arguments, environment values and template files.
 pub const PORT_PLACEHOLDER: &str = "{port}";
-
-/// `sun_path` of Linux and macOS, less its closing NUL: the shorter one of the two, so that a spec works on both.
-const SOCKET_PATH_MAX: usize = 103;
 
 /// Everything a shim needs to run one program to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,7 +130,7 @@ pub struct TemplateFile {
 /// The loopback address offered to the program, and where its requests go.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Listener {
-    /// The gateway's Unix socket: a short path; it may be away for hours.
+    /// The gateway's Unix socket; it may be away for hours.
     #[serde(with = "text::path")]
     pub upstream_socket: PathBuf,
     /// Put before every request's path, such as `/a/7f3a`; empty or starting with `/` and not ending in one.
@@ -199,12 +196,7 @@ impl LaunchSpec {
         if let Err(why) = listener.hold.validate() {
             return Some(why);
         }
-        find_long_socket(&listener.upstream_socket)
+        let socket = &listener.upstream_socket;
+        (!socket.is_absolute()).then(|| format!("{} is not an absolute path", socket.display()))
     }
-}
-
-fn find_long_socket(path: &Path) -> Option<String> {
-    let length = path.as_os_str().as_bytes().len();
-    (length > SOCKET_PATH_MAX)
-        .then(|| format!("socket path {} has {length} bytes, the system allows {SOCKET_PATH_MAX}", path.display()))
 }

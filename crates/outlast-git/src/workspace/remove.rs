@@ -96,6 +96,10 @@ impl Workspace {
                 open.push(format!("commit {id} of {name} is not in the store"));
             }
         }
+        if let Some(agent) = &agent {
+            let only_here = agent.been_at().into_iter().filter(|id| !batch.holds(id) && agent.has_alone(*id));
+            open.extend(only_here.map(|id| format!("commit {id}, at which HEAD has been, is not in the store")));
+        }
         Ok(if open.is_empty() { Pinned::Yes } else { Pinned::No(open) })
     }
 
@@ -129,6 +133,13 @@ impl Workspace {
                 let mut buf = Vec::new();
                 // A tag object of the agent's is kept as the commit it stands for.
                 if agent.read(id, &mut buf)? == Some(gix::objs::Kind::Commit) {
+                    copy_history(agent, &mut batch, id, &mut safe)?;
+                    kept.push(id);
+                }
+            }
+            // Newest first: what lies before one that is copied is copied with it, and needs no ref of its own.
+            for id in agent.been_at() {
+                if !batch.holds(&id) && agent.has_alone(id) {
                     copy_history(agent, &mut batch, id, &mut safe)?;
                     kept.push(id);
                 }

@@ -28,7 +28,7 @@ impl Skeleton<'_> {
     /// Writes `.git` into the working tree.
     pub(crate) fn write(&self, user: &UserRepo, store: &Store) -> Result<()> {
         let git_dir = self.path.join(".git");
-        for folder in ["objects/info", "objects/pack", "refs/heads/outlast", "refs/tags", "info", "hooks"] {
+        for folder in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"] {
             let folder = git_dir.join(folder);
             std::fs::create_dir_all(&folder).map_err(Error::io("create", folder))?;
         }
@@ -46,18 +46,24 @@ impl Skeleton<'_> {
         let mut own = self.refs.clone();
         own.extend(current.clone().zip(self.head.commit));
         let tips = own.keys().fold(self.tips.to_owned(), |tips, name| packed_refs(&tips, name));
-        put("packed-refs", &tips)?;
-        for (name, id) in &own {
-            let path = git_dir.join(name);
-            std::fs::create_dir_all(path.parent().unwrap_or(&git_dir)).map_err(Error::io("create", &path))?;
-            put(name, format!("{id}\n").as_bytes())?;
+        if let Some((name, id)) = current.as_ref().zip(self.head.commit)
+            && write_ref(&git_dir, name, id).is_ok()
+        {
+            own.remove(name);
         }
+        put("packed-refs", &with_own(&tips, &own))?;
         let head = match (current, self.head.commit) {
             (Some(name), _) => format!("ref: {name}\n"),
             (None, commit) => format!("{}\n", commit.unwrap_or(ObjectId::null(gix::hash::Kind::Sha1))),
         };
         put("HEAD", head.as_bytes())
     }
+}
+
+fn write_ref(git_dir: &Path, name: &str, id: ObjectId) -> std::io::Result<()> {
+    let path = git_dir.join(name);
+    std::fs::create_dir_all(path.parent().unwrap_or(git_dir))?;
+    std::fs::write(path, format!("{id}\n"))
 }
 
 /// Gives the agent's repository an index that knows the files on disk; `staged` is the tree that it shows as staged where
@@ -102,6 +108,16 @@ fn config(user: &UserRepo, settings: &Settings) -> Result<String> {
 fn quoted(value: &str) -> String {
     let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
     format!("\"{escaped}\"")
+}
+
+/// The tips with refs of the agent's own. Those are packed too: their names may be longer than a file's, or those of
+/// folders that others need.
+fn with_own(tips: &[u8], own: &BTreeMap<String, ObjectId>) -> Vec<u8> {
+    let mut text = tips.replacen(" sorted", "", 1);
+    for (name, id) in own {
+        text.extend_from_slice(format!("{id} {name}\n").as_bytes());
+    }
+    text
 }
 
 /// The tips without those that the agent's own branch would collide with.

@@ -136,9 +136,10 @@ fn the_message_says_where_the_agent_stood_and_the_parents_hold_it() {
     );
     assert_eq!(git(world.store.path(), &["log", "-1", "--format=%P", first.commit.as_str()]), base.as_str());
     // What the index shows of the base is safe where it is: nothing is copied for a change that is not staged.
+    let blob = git(path, &["rev-parse", "HEAD:README.md"]);
+    assert!(!world.store.path().join("objects").join(&blob[..2]).join(&blob[2..]).exists(), "FIRST");
     write(path, "README.md", "changed and not staged\n");
     let unstaged = world.checkpoint(&workspace, "t");
-    let blob = git(path, &["rev-parse", "HEAD:README.md"]);
     assert!(!world.store.path().join("objects").join(&blob[..2]).join(&blob[2..]).exists());
     assert_eq!(unstaged.agent.index, first.agent.index);
     git(path, &["checkout", "-q", "README.md"]);
@@ -259,6 +260,22 @@ fn branches_and_stashes_beside_head_come_back() {
     git(path, &["rm", "-qf", "--cached", "-r", "."]);
     let unborn = lose_and_restore(&world, &workspace);
     assert_eq!((unborn.agent.branch.as_deref(), unborn.agent.head), (Some("fresh/start"), None));
+}
+
+#[test]
+fn branches_whose_names_cannot_be_files_beside_others_come_back_too() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    git(path, &["branch", "-m", "outlast"]);
+    let head = git(path, &["rev-parse", "HEAD"]);
+    let long = "x".repeat(300);
+    let shown = read(path, ".git/packed-refs");
+    write(path, ".git/packed-refs", format!("{shown}{head} refs/heads/outlasted\n{head} refs/heads/{long}\n"));
+    write(path, ".git/refs/heads/outlasted/b", format!("{head}\n"));
+    let checkpoint = lose_and_restore(&world, &workspace);
+    assert_eq!(checkpoint.agent.branch.as_deref(), Some("outlast"));
+    assert_eq!(git(path, &["rev-parse", "HEAD"]), head);
 }
 
 fn git_branch(repo: &Path, name: &str) {

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use outlast_core::Oid;
 use outlast_git::{Error, Pinned, Removal, Workspace};
 
 use crate::fixture::{World, executable, git, read, try_git, write};
@@ -275,6 +276,37 @@ fn h04_a_lost_workspace_comes_back_at_the_same_path_with_its_work() {
     assert_eq!(git(&path, &["status", "--porcelain", "-uall"]), " D docs/guide.md\n M src/a.rs\n?? new");
     let next = world.checkpoint(&back, "t");
     assert_eq!(next.tree, saved.tree);
+}
+
+#[test]
+fn e14_commits_that_only_a_reflog_names_are_kept_before_a_workspace_goes() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    let path = workspace.path().to_owned();
+    let commit = |text: &str| {
+        write(&path, "src/b.rs", text);
+        git(&path, &["commit", "-qam", text]);
+        git(&path, &["rev-parse", "HEAD"])
+    };
+    let branch = git(&path, &["rev-parse", "--abbrev-ref", "HEAD"]);
+    git(&path, &["checkout", "-q", "--detach"]);
+    let detached = commit("detached");
+    git(&path, &["checkout", "-q", &branch]);
+    let reset = commit("reset");
+    git(&path, &["reset", "-q", "--hard", "HEAD~1"]);
+    world.checkpoint(&workspace, "t");
+    let open = || Workspace::open(&world.store, &world.run, &"t".into()).unwrap();
+    let error = open().remove(&world.store, &world.user, &Removal::Safe { users: NOBODY }).unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains(&detached) && told.contains(&reset), "{told}");
+
+    workspace.archive(&world.store, &world.user, None).unwrap();
+    open().remove(&world.store, &world.user, &Removal::Safe { users: NOBODY }).unwrap();
+    for (commit, text) in [(&detached, "detached"), (&reset, "reset")] {
+        assert_eq!(world.text(&Oid::new(commit), "src/b.rs"), text);
+        let name = format!("refs/outlast/archive/{}/t/{commit}", world.run);
+        git(world.store.path(), &["show-ref", "--verify", "-q", &name]);
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
 use super::absence::Absence;
+use crate::socket;
 
 /// Names the request to the gateway: the same for every try of it, never the same for two requests of an attempt.
 const REQUEST_HEADER: &str = "x-outlast-request";
@@ -70,8 +71,17 @@ impl Upstream {
         }
     }
 
+    /// The folder is opened anew each time: it may have been replaced with the engine.
+    async fn connect(&self) -> std::io::Result<UnixStream> {
+        let (Some(folder), Some(name)) = (self.socket.parent(), self.socket.file_name()) else {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        };
+        let opened = socket::folder(folder)?;
+        UnixStream::connect(socket::within(&opened, name)).await
+    }
+
     async fn try_once(&self, kept: &Kept) -> Result<Response<Incoming>, Failed> {
-        let stream = UnixStream::connect(&self.socket).await?;
+        let stream = self.connect().await?;
         let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(stream));
         let (mut sender, connection) = handshake.await?;
         let request = Request::from_parts(kept.head.clone(), Full::new(kept.body.clone()));
