@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use outlast_testkit::provider::Script;
 
+use crate::running::Running;
 use crate::user::Snapshot;
 use crate::world::{Plan, World};
 
@@ -86,4 +87,21 @@ fn a_setup_that_fails_is_told_and_costs_no_agent_anything() {
     assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"setup".into()), "{task:#}");
     assert!(world.provider.model_requests().is_empty(), "no token was spent");
     world.nothing_is_left();
+}
+
+#[test]
+fn a_home_whose_path_is_longer_than_a_sockets_may_be_works_after_the_temp_folder_has_changed() {
+    let world = World::in_folder(&"x".repeat(200), Script::default());
+    world.plan(&Plan::new("land = \"auto\"").task("one", "run \"sleep 2\"\nwrite parts/one.txt \"part one\\n\"", ""));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a request", |log| !log.is_empty());
+    run.kill_9();
+    // The shim waits in the home for the next engine, whatever became of the folder that was for temporary files.
+    let other = world.env.root().join("another temp");
+    std::fs::create_dir(&other).unwrap();
+    let mut command = world.command(&["resume"]);
+    command.env("TMPDIR", &other);
+    Running::of(command).end().ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 1, "its agent went on");
 }
