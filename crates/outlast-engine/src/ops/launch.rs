@@ -229,8 +229,15 @@ pub(crate) fn texts(env: BTreeMap<String, String>) -> BTreeMap<String, OsText> {
 }
 
 impl From<Error> for Fault {
-    /// A failure of ours, and not the task's fault: worth another attempt.
+    /// A failure of ours, and not the task's fault: worth another attempt, but where no waiting mends it.
     fn from(error: Error) -> Self {
-        Self::new(Class::Vanished, error.to_string())
+        use outlast_git::Error as Git;
+        let class = match &error {
+            Error::Git(Git::Occupied(_) | Git::Unpinned { .. } | Git::State { .. } | Git::StoreOfOther { .. }) => {
+                Class::Startup
+            }
+            _ => Class::Vanished,
+        };
+        Self::new(class, error.to_string())
     }
 }

@@ -315,3 +315,21 @@ fn e26_what_a_killed_clean_or_a_discard_leaves_goes_with_the_next_clean() {
     let there = ["landed", "given-up", "waits"].map(|task| home(task).is_dir());
     assert_eq!(there, [false, false, true]);
 }
+
+#[test]
+fn what_stands_in_the_place_of_a_workspace_is_named_and_not_waited_for() {
+    let pause = Fault::Hang { after_frames: 1, seconds: Some(1.0) };
+    let rule = Rule { when: When { step: Some(1), ..When::default() }, fault: pause, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&Plan::new("").part("one").task("two", "say \"no\"", "needs = [\"one\"]\nretries = 1"));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a request", |log| !log.is_empty());
+    let place = PathBuf::from(text(&world.task("one")["workspace"])).with_file_name("two");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("somebodys"), "work\n").unwrap();
+    run.end().says("is no workspace of this task; move it away");
+    let task = world.task("two");
+    assert_eq!((task["state"].as_str(), task["cause"].as_str()), (Some("failed"), Some("startup")), "{task:#}");
+    assert_eq!(task["attempts"], 2, "its tries, and no more: {task:#}");
+    assert_eq!(std::fs::read_to_string(place.join("somebodys")).unwrap(), "work\n");
+}
