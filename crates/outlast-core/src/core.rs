@@ -173,6 +173,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             shim: None,
             held: None,
             made_headway: false,
+            has_asked: false,
             stage: Stage::Working,
         };
         run.set_phase(index, Phase::Live(attempt));
@@ -204,7 +205,9 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         Fact::Held { class, until, .. } => {
             let since = attempt.held.as_ref().map_or(at, |held| held.since);
             attempt.held = Some(Held { class: *class, since, until: *until });
+            attempt.has_asked = true;
         }
+        Fact::Exchanged { number, .. } => attempt.has_asked |= *number == attempt.number,
         Fact::Released { .. } => attempt.held = None,
         // What is kept before the launch is the tree as the attempt found it, and what is kept at a turn has changed.
         Fact::Checkpointed { .. } if attempt.shim.is_some() && attempt.stage == Stage::Working => {
@@ -279,7 +282,7 @@ fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp)
     let why = if is_lost_too_often { retry::lost_too_often(&why, task.losses) } else { why };
     task.last_failure = Some(Failure { class, why });
     // What no longer fits the model, or cannot be continued, would end the next attempt in the same way.
-    if matches!(class, Class::CorruptSession | Class::ContextOverflow) {
+    if matches!(class, Class::CorruptSession | Class::ContextOverflow) || retry::is_dead_session(task, class) {
         task.session = None;
     }
     match class.remedy() {

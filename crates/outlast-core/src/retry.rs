@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::class::{Class, Remedy};
 use crate::hash::fnv1a;
+use crate::record::Rung;
 use crate::task::{Attempt, Task};
 
 /// How many attempts in a row may end by no fault of the task before it fails all the same: with the delays below this
@@ -23,6 +24,14 @@ const LATER_MAX: Duration = Duration::from_secs(15 * 60);
 pub(crate) fn is_loss(task: &Task, class: Class) -> bool {
     let was_for_nothing = |attempt: &Attempt| attempt.shim.is_some() && !attempt.made_headway;
     class == Class::Vanished && task.attempt().is_some_and(was_for_nothing)
+}
+
+/// Whether the session that an attempt went on with is dead: its agent ended by itself before it had asked anything, and
+/// would do so each time. Not every CLI says so in words that are known.
+pub(crate) fn is_dead_session(task: &Task, class: Class) -> bool {
+    let died_at_once = |attempt: &Attempt| matches!(attempt.rung, Rung::Session(_)) && !attempt.has_asked;
+    let is_its_own = matches!(class, Class::Startup | Class::Crash | Class::Unknown | Class::GaveUp);
+    is_its_own && task.attempt().is_some_and(died_at_once)
 }
 
 /// What is said of a task that is lost again and again.

@@ -167,6 +167,9 @@ pub struct Attempt {
     /// Whether its tree was another one at one of its turns than at its start.
     #[serde(default)]
     pub made_headway: bool,
+    /// Whether its agent has asked its model anything.
+    #[serde(default)]
+    pub has_asked: bool,
     /// How far it is.
     pub stage: Stage,
 }

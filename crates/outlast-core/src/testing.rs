@@ -94,6 +94,9 @@ fn task_fact(id: &str, words: &[&str]) -> Fact {
         && let Ok(number) = number.parse::<u32>()
     {
         return match (*verb, rest) {
+            ("start", ["session", name]) => {
+                Fact::AttemptStarted { number, epoch: Epoch(number), rung: Rung::Session((*name).to_owned()) }
+            }
             ("start", _) => Fact::AttemptStarted { number, epoch: Epoch(number), rung: Rung::Fresh },
             ("workspace", [base]) => Fact::WorkspaceReady { number, base: oid(base) },
             ("spawned", _) => Fact::Spawned { number, shim: shim(number) },

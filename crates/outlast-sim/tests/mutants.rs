@@ -13,7 +13,7 @@ const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::ScopesIgnored, 2, ScopesKept),
     (Bug::QuotaIgnored, 1, ClosedAccountsRespected),
     (Bug::WorldsFaultCounts, 2, EndState),
-    (Bug::StaleNewsTaken, 3, NewsOfTheLivingOnly),
+    (Bug::StaleNewsTaken, 11, NewsOfTheLivingOnly),
     (Bug::LandsBeforeNeeds, 1, LandsAfterNeeds),
     (Bug::CancelForgotten, 1, InFlightIsDesired),
     (Bug::AppliesUnwritten, 1, LiveEqualsReplay),

@@ -55,6 +55,18 @@ fn a_session_that_is_corrupt_or_no_longer_fits_is_not_continued() {
 }
 
 #[test]
+fn a_session_whose_agent_dies_before_it_asks_anything_is_not_continued_again() {
+    let first = "run\n task a retries=2\n a start 1\n a session 1 s\n a ending 1 crash\n a ended 1";
+    let again = format!("{first}\n a start 2 session s\n a session 2 s");
+    for class in ["crash", "startup", "unknown", "gave_up"] {
+        check(&format!("{again}\n a ending 2 {class}\n a ended 2"), 0, "a start 3 handover");
+    }
+    // One that asked something, or was ended by others, has a session that lives.
+    check(&format!("{again}\n a held 2 network\n a ending 2 crash\n a ended 2"), 0, "a start 3 session s");
+    check(&format!("{again}\n a ending 2 vanished\n a ended 2"), 0, "a start 3 session s");
+}
+
+#[test]
 fn scopes_that_meet_are_not_worked_on_at_once() {
     let tasks = "task a writes=src/a/**\n task b writes=src/*/x.rs\n task c writes=docs/**\n task d";
     check(&format!("run\n {tasks}"), 0, "a start 1 fresh; c start 1 fresh; d start 1 fresh");
