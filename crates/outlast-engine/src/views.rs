@@ -77,6 +77,9 @@ fn is_good(run: &Run, task: &Task) -> bool {
 
 /// Whether everything that is left waits for a provider, for the hours of its accounts or for its budget.
 fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
+    if run.lands_next() {
+        return false;
+    }
     let mut waits = false;
     for task in &run.tasks {
         match task.state() {
