@@ -207,7 +207,9 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             attempt.held = Some(Held { class: *class, since, until: *until });
             attempt.has_asked = true;
         }
-        Fact::Exchanged { number, .. } => attempt.has_asked |= *number == attempt.number,
+        Fact::Exchanged { number, .. } | Fact::Replayed { number, .. } => {
+            attempt.has_asked |= *number == attempt.number;
+        }
         Fact::Released { .. } => attempt.held = None,
         // What is kept before the launch is the tree as the attempt found it, and what is kept at a turn has changed.
         Fact::Checkpointed { .. } if attempt.shim.is_some() && attempt.stage == Stage::Working => {

@@ -246,13 +246,10 @@ async fn bind(
 ) -> Result<Gateway, Error> {
     let builder =
         Gateway::builder().upstreams(upstreams).admission(Arc::new(admission)).ledger(ledger).grace(GATEWAY_GRACE);
-    let builder = match address {
-        Some(address) => builder.bind_tcp(address),
-        None => {
-            let folder = home.sockets();
-            let opened = socket::folder(&folder).map_err(|source| Error::at(&folder, source))?;
-            return Ok(builder.bind_unix(socket::within(&opened, GATEWAY_SOCKET)).build().await?);
-        }
+    let Some(address) = address else {
+        let folder = home.sockets();
+        let opened = socket::folder(&folder).map_err(|source| Error::at(&folder, source))?;
+        return Ok(builder.bind_unix(socket::within(&opened, GATEWAY_SOCKET)).build().await?);
     };
-    Ok(builder.build().await?)
+    Ok(builder.bind_tcp(address).build().await?)
 }

@@ -79,16 +79,23 @@ impl Kept {
         Ok(listed.map(|l| Room { run: l.run, task: l.task, path: l.path, bytes: l.bytes }).collect())
     }
 
+    /// Keeps under refs what an agent committed beside its HEAD; what cannot be kept, [`Kept::unsaved`] tells.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or the store cannot be written.
+    pub fn keep_commits(&self, room: &Room) -> Result<(), Error> {
+        let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
+        match workspace.archive(self.git.store(), self.git.user(), None) {
+            Ok(_) | Err(outlast_git::Error::Object { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// What of a workspace is kept nowhere else, for people; nothing where all of it is.
     ///
     /// # Errors
     /// Where it cannot be read.
     pub fn unsaved(&self, room: &Room) -> Result<Option<String>, Error> {
-        // What can be kept is kept first; what cannot is told below.
-        let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
-        if let Err(error) = workspace.archive(self.git.store(), self.git.user(), None) {
-            tracing::warn!(%error, workspace = %room.path.display(), "not all of it can be kept");
-        }
         self.unsaved_of(&room.run, &room.task)
     }
 

@@ -1,6 +1,7 @@
 //! Reading the index of a task's repository, which an agent can write: as data, every length and name checked.
 //!
-//! It is the format of gitformat-index, versions 2 to 4. What only makes git faster is passed over; an index that is
+//! Not by the library that reads our own: that unpacks paths which repeat one another (version 4) without a limit, and a
+//! small file may hold terabytes of them. It is the format of gitformat-index, versions 2 to 4. What only makes git faster is passed over; an index that is
 //! split over two files or folds folders (a sparse one) is refused.
 
 use gix::ObjectId;

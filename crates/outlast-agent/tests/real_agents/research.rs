@@ -20,11 +20,12 @@ pub(crate) fn of(kind: Kind, body: &str) -> ResearchState {
     adapter(kind).research(&conversation(dialect, body.as_bytes()).expect("it is a request of the dialect"))
 }
 
-/// Codex has no tool that replaces a text: its shell would do that, unseen by anyone.
+/// Codex has no tool that replaces a text: its shell would do that, unseen by anyone. Both streams of a command go into one
+/// pipe, since a CLI that reads two may see either first.
 fn script(kind: Kind) -> String {
     let edit = if kind == Kind::Codex { "" } else { "edit greeting.txt \"hello\" \"good day\"\n" };
     format!(
-        "read greeting.txt\nsay \"The greeting stays in one file.\"\n{edit}run \"echo one; echo two >&2; exit 3\"\n\
+        "read greeting.txt\nsay \"The greeting stays in one file.\"\n{edit}run \"exec 2>&1; echo one; echo two >&2; exit 3\"\n\
          write notes/done.md <<END\n# Done\nit's finished\nEND\nrun \"printf x >> counter\"\n\
          say \"Changed: greeting.txt, notes/done.md\"\n"
     )
@@ -54,13 +55,10 @@ async fn is_exact(kind: Kind, model: Option<&str>) {
     let (failed, ok) = (exit(3, Ended::Failed), exit(0, Ended::Ok));
     assert_eq!(
         commands,
-        [("echo one; echo two >&2; exit 3", failed.0, failed.1), ("printf x >> counter", ok.0, ok.1)],
+        [("exec 2>&1; echo one; echo two >&2; exit 3", failed.0, failed.1), ("printf x >> counter", ok.0, ok.1)],
         "what it ran, with the exit that it was told"
     );
-    // A CLI that reads both streams by themselves may see either first.
-    let mut tail: Vec<&str> = state.commands[0].tail.trim_end().lines().collect();
-    tail.sort_unstable();
-    assert_eq!(tail, ["one", "two"]);
+    assert_eq!(state.commands[0].tail.trim_end(), "one\ntwo");
     let edits: Vec<_> = state.edits.iter().map(|edit| (&*edit.path, edit.kind, edit.hash.clone())).collect();
     let mut expected = vec![("notes/done.md", EditKind::Written, on_disk("notes/done.md"))];
     if kind != Kind::Codex {

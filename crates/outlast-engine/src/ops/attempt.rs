@@ -145,7 +145,8 @@ async fn launch_anew(
         Rung::Fresh => Shown::default(),
         Rung::Session(_) | Rung::HandOver => steps::shown(context, &attempt.id, task).await?,
     };
-    if !is_judged(context, &attempt.id).await? && steps::all_done(context, &attempt.id, task, &shown).await? {
+    let may_be_over = shown.is_all() && !is_judged(context, &attempt.id).await?;
+    if may_be_over && steps::all_done(context, &attempt.id, task, &shown).await? {
         context.note_finding(&attempt.id, "all its steps are done already, so it needs no agent".to_owned());
         return Ok(Some(Launch::NotNeeded));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast_agent::prompt::{HandOver, Resumption, handover_note, last_acts};
 use outlast_core::record::Rung;
 use outlast_core::{Oid, plan};
+use outlast_git::AgentState;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -40,14 +41,29 @@ pub(crate) async fn of(
             let state = research::of_task(&home, &id, adapter)?;
             let noted = research::noted_by(&home, &id, &task)?;
             let done = holds.done(&task.steps, &noted.done);
+            let begun = known.checkpoint.as_ref().map(|kept| git.store().agent_state(kept)).transpose()?;
+            let begun = begun.as_ref().and_then(under_way);
             if !hands_over {
                 // A session knows what it has done, but often not what it was doing when it was killed.
-                return Ok(Resumption { reason, interrupted: last_acts(&state), note: None, done });
+                let told: Vec<String> = last_acts(&state).into_iter().chain(begun).collect();
+                let interrupted = (!told.is_empty()).then(|| told.join("\n"));
+                return Ok(Resumption { reason, interrupted, note: None, done });
             }
             let changes = known.checkpoint.map(|kept| git.store().diff(&base, &kept)).transpose()?.unwrap_or_default();
             let changed: Vec<_> = changes.iter().map(research::named).collect();
             let over = HandOver { task: &task, research: &state, done: &done, notes: &noted.notes, changed: &changed };
-            Ok(Resumption { reason, interrupted: None, note: Some(handover_note(&over)), done })
+            Ok(Resumption { reason, interrupted: begun, note: Some(handover_note(&over)), done })
         })
         .await
+}
+
+/// What git has begun in the workspace and waits for somebody to end; nothing where there is nothing of that kind.
+fn under_way(state: &AgentState) -> Option<String> {
+    let names: Vec<&str> = state.in_progress.iter().map(|begun| begun.what.as_str()).collect();
+    let open = match state.unmerged {
+        0 => String::new(),
+        paths => format!(", paths left open: {paths}"),
+    };
+    let names = (!names.is_empty()).then(|| names.join(" and "))?;
+    Some(format!("In the workspace git has begun and not ended: {names}{open}. `git status` shows where it stands."))
 }

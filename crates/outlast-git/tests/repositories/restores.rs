@@ -137,7 +137,7 @@ fn the_message_says_where_the_agent_stood_and_the_parents_hold_it() {
     assert_eq!(git(world.store.path(), &["log", "-1", "--format=%P", first.commit.as_str()]), base.as_str());
     // What the index shows of the base is safe where it is: nothing is copied for a change that is not staged.
     let blob = git(path, &["rev-parse", "HEAD:README.md"]);
-    assert!(!world.store.path().join("objects").join(&blob[..2]).join(&blob[2..]).exists(), "FIRST");
+    assert!(!world.store.path().join("objects").join(&blob[..2]).join(&blob[2..]).exists(), "nothing was changed yet");
     write(path, "README.md", "changed and not staged\n");
     let unstaged = world.checkpoint(&workspace, "t");
     assert!(!world.store.path().join("objects").join(&blob[..2]).join(&blob[2..]).exists());

@@ -89,6 +89,7 @@ fn stays(core: &Core, run: &RunId, task: &TaskId, kept: &Kept, room: &Room) -> R
         let state = found.map(outlast_core::task::Task::state).unwrap_or_default();
         return Ok(Some(format!("the task is {state}: land or discard it first")));
     }
+    kept.keep_commits(room)?;
     Ok(kept.unsaved(room)?)
 }
 

@@ -93,19 +93,19 @@ fn traced(world: &World) -> Option<Vec<Call>> {
 fn objects_are_synced_before_their_ref_and_the_ref_before_its_record() {
     let world = World::new();
     let script = "write parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\n\"\nwrite parts/c.txt \"part c\\n\"";
-    world.plan(&Plan::new("land = \"auto\"").task("work", script, "writes = [\"parts/**\"]"));
+    world.plan(&Plan::new("land = \"auto\"").task("one", script, "writes = [\"parts/**\"]"));
     let Some(calls) = traced(&world) else { return };
     world.all_are("landed");
 
     let store = Repo::at(world.homes()[0].join("store.git"));
-    let last = text(&world.task("work")["checkpoint"]);
+    let last = text(&world.task("one")["checkpoint"]);
     let synced = |file: &str, after: usize, before: usize| {
         calls.iter().any(|call| call.synced() == Some(file) && call.began > after && call.ended < before)
     };
     let refs: Vec<(&Call, &str, &str)> = calls
         .iter()
         .filter_map(|call| call.renamed().map(|(from, to)| (call, from, to)))
-        .filter(|(_, _, to)| to.contains("store.git/refs/outlast/") && to.ends_with("/work/1"))
+        .filter(|(_, _, to)| to.contains("store.git/refs/outlast/") && to.ends_with("/one/1"))
         .collect();
     assert!(refs.len() >= 4, "at the start, and before each turn after a change: {refs:#?}");
     let count = format!("-{}", refs.len());

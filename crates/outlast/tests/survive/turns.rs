@@ -130,6 +130,23 @@ fn whoever_takes_over_is_told_what_was_read_and_done() {
     assert_eq!(progress["changed_files"][0], "parts/a.txt", "{progress:#}");
 }
 
+#[test]
+fn whoever_takes_over_is_told_what_git_has_begun() {
+    let world = World::with_script(Script { keep_bodies: true, ..Script::default() });
+    let merge = "mkdir parts; git checkout -qb side; echo one > parts/a.txt; git add parts; git commit -qm one; \
+                 git checkout -q -; mkdir -p parts; echo two > parts/a.txt; git add parts; git commit -qm two; git merge side";
+    let script = format!("run \"{merge}\"\ndie 3");
+    world.plan(&Plan::new("").task("work", &script, "writes = [\"parts/**\"]\nretries = 1\nverify = []"));
+    world.run(&["run", "--yes"]);
+    assert_eq!(world.task("work")["attempts"], 2);
+    let requests = world.provider.model_requests();
+    let bodies = requests.iter().filter_map(|entry| world.provider.body(entry.number));
+    let told = bodies.map(|body| String::from_utf8_lossy(&body).into_owned());
+    let told: Vec<String> = told.filter(|body| body.contains("You go on with your task now")).collect();
+    let begun = "git has begun and not ended: merge, paths left open: 1.";
+    assert!(!told.is_empty() && told.iter().all(|body| body.contains(begun)), "{told:#?}");
+}
+
 fn walk(folder: &std::path::Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let found = entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] });
