@@ -1,25 +1,31 @@
 //! Reading the index of a task's repository, which an agent can write: as data, every length and name checked.
 //!
 //! Not by the library that reads our own: that unpacks paths which repeat one another (version 4) without a limit, and a
-//! small file may hold terabytes of them. It is the format of gitformat-index, versions 2 to 4. What only makes git faster is passed over; an index that is
-//! split over two files or folds folders (a sparse one) is refused.
+//! small file may hold terabytes of them. It is the format of gitformat-index, versions 2 to 4. What only makes git faster
+//! is passed over; an index that is split over two files is refused. Folders that it folds into one entry (a sparse index)
+//! are unfolded, within limits of their own: a few trees that name one another may be any number of paths.
 
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice};
 
 use crate::Kind;
-use crate::scan::index::Index;
+use crate::scan::{DEPTH_MAX, index::Index};
 use crate::source::{Reader, Source};
-use crate::tree::{Edits, Leaf};
+use crate::tree::{self, Edits, Leaf};
 
 /// Largest index that is read, in bytes: some two million paths.
 pub(crate) const INDEX_LIMIT: u64 = 256 << 20;
 /// Longest path (`PATH_MAX`), and how much all paths may come to once unpacked, in bytes.
 const PATH_LEN_MAX: usize = 4096;
 const PATHS_LEN_MAX: usize = 512 << 20;
+/// Most paths, and most trees, that folded folders are unfolded to.
+const UNFOLDED_MAX: usize = 4 << 20;
+const TREES_MAX: usize = 1 << 18;
 /// An entry up to its flags: ten words of stat data, an id, the flags.
 const FIXED_LEN: usize = 62;
 const CHECKSUM_LEN: usize = 20;
+/// The mode of a folder that is folded.
+const FOLDER_MODE: u32 = 0o040_000;
 
 /// What is staged.
 pub(crate) struct AgentIndex {
@@ -36,6 +42,10 @@ struct Entry {
     leaf: Leaf,
     /// Only announced (`git add -N`): nothing of it is staged.
     is_empty: bool,
+    /// Git leaves the file alone: it need not be on disk (`git sparse-checkout`, `git update-index --skip-worktree`).
+    is_skipped: bool,
+    /// Git does not look whether the file changed (`git update-index --assume-unchanged`).
+    is_assumed: bool,
 }
 
 /// How an index differs from a tree.
@@ -74,8 +84,8 @@ impl Staged {
 type Parsed<T> = Result<T, &'static str>;
 
 impl AgentIndex {
-    /// Reads an index; the error says why it cannot be.
-    pub(crate) fn parse(data: &[u8]) -> Parsed<Self> {
+    /// Reads an index, and the trees of folders that it folds from `trees`; the error says why it cannot be.
+    pub(crate) fn parse(data: &[u8], trees: &dyn Source) -> Parsed<Self> {
         let data = data.len().checked_sub(CHECKSUM_LEN).map(|end| &data[..end]).ok_or("it is cut off")?;
         let mut at = Cursor { data, at: 0 };
         if at.take(4)? != b"DIRC" {
@@ -86,36 +96,45 @@ impl AgentIndex {
             return Err("its version is not known");
         }
         let mut index = Self { paths: Vec::new(), entries: Vec::new() };
+        let mut last = (0, 0);
+        let mut trees_left = TREES_MAX;
         for _ in 0..at.word()? {
-            index.entry(&mut at, version)?;
+            let (entry, mode) = index.entry(&mut at, version, last)?;
+            last = (entry.start, entry.end);
+            if mode == FOLDER_MODE {
+                index.unfold(trees, entry.leaf.id, index.path(&entry).to_owned().as_bstr(), &mut trees_left)?;
+            } else {
+                index.push(entry)?;
+            }
         }
         while at.at < data.len() {
             let name = at.take(4)?;
             let len = usize::try_from(at.word()?).map_err(|_| "it is cut off")?;
             at.take(len)?;
             // In lower case: who does not know it must not read on (gitformat-index).
-            if !name[0].is_ascii_uppercase() {
-                return Err("it is split, sparse, or of a kind that is not known");
+            if !name[0].is_ascii_uppercase() && name != b"sdir" {
+                return Err("it is split, or of a kind that is not known");
             }
         }
         Ok(index)
     }
 
-    fn entry(&mut self, at: &mut Cursor<'_>, version: u32) -> Parsed<()> {
+    /// Reads one entry, whose path may go on from that of the one before; with its mode.
+    fn entry(&mut self, at: &mut Cursor<'_>, version: u32, (from, to): (usize, usize)) -> Parsed<(Entry, u32)> {
         let begun = at.at;
         let fixed = at.take(FIXED_LEN)?;
         let mode = u32::from_be_bytes([fixed[24], fixed[25], fixed[26], fixed[27]]);
         let id = ObjectId::from_bytes_or_panic(&fixed[40..60]);
         let flags = u16::from_be_bytes([fixed[60], fixed[61]]);
-        let mut is_empty = false;
+        let (mut is_empty, mut is_skipped) = (false, false);
         if flags & 0x4000 != 0 {
             let extended = at.take(2)?;
+            is_skipped = extended[0] & 0x40 != 0;
             is_empty = extended[0] & 0x20 != 0;
         }
         let start = self.paths.len();
         if version == 4 {
             let strip = at.varint()?;
-            let (from, to) = self.entries.last().map_or((0, 0), |last| (last.start, last.end));
             let end = to.checked_sub(strip).filter(|end| *end >= from).ok_or("a path in it is cut off")?;
             if end - from > PATH_LEN_MAX {
                 return Err("a path in it is too long");
@@ -137,10 +156,16 @@ impl AgentIndex {
             0o100_644 | 0o100_664 => Kind::File,
             0o100_755 => Kind::Executable,
             0o120_000 => Kind::Link,
-            0o160_000 => Kind::Gitlink,
+            // The commit of a folder that is folded is its tree.
+            0o160_000 | FOLDER_MODE => Kind::Gitlink,
             _ => return Err("an entry in it is no file"),
         };
-        let entry = Entry { start, end, stage: usize::from(flags >> 12 & 3), leaf: Leaf { kind, id }, is_empty };
+        let (stage, is_assumed) = (usize::from(flags >> 12 & 3), flags & 0x8000 != 0);
+        let entry = Entry { start, end, stage, leaf: Leaf { kind, id }, is_empty, is_skipped, is_assumed };
+        Ok((entry, mode))
+    }
+
+    fn push(&mut self, entry: Entry) -> Parsed<()> {
         if let Some(last) = self.entries.last()
             && (self.path(last), last.stage) >= (self.path(&entry), entry.stage)
         {
@@ -148,6 +173,48 @@ impl AgentIndex {
         }
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// Adds every path of a tree that stands for the folder `prefix`, which ends in `/`.
+    fn unfold(&mut self, trees: &dyn Source, tree: ObjectId, prefix: &BStr, left: &mut usize) -> Parsed<()> {
+        *left = left.checked_sub(1).ok_or("folders in it hold too much")?;
+        if prefix.find_iter("/").count() > DEPTH_MAX {
+            return Err("folders in it hold too much");
+        }
+        let unreadable = "a folder in it cannot be read";
+        let mut names: Vec<_> = tree::entries(trees, tree).map_err(|_| unreadable)?.into_iter().collect();
+        // A folder stands where its name with the slash does.
+        names.sort_by_cached_key(|(name, (mode, _))| {
+            [name.as_slice(), if mode.is_tree() { b"/" } else { b"" }].concat()
+        });
+        for (name, (mode, id)) in names {
+            let start = self.paths.len();
+            self.paths.extend_from_slice(prefix);
+            self.paths.extend_from_slice(&name);
+            let end = self.paths.len();
+            if end - start > PATH_LEN_MAX || end > PATHS_LEN_MAX || self.entries.len() > UNFOLDED_MAX {
+                return Err("folders in it hold too much");
+            }
+            let Some(leaf) = Leaf::of(mode, id) else {
+                self.paths.push(b'/');
+                let folder = self.paths[start..].to_owned();
+                self.unfold(trees, id, folder.as_bstr(), left)?;
+                continue;
+            };
+            self.push(Entry { start, end, stage: 0, leaf, is_empty: false, is_skipped: true, is_assumed: false })?;
+        }
+        Ok(())
+    }
+
+    /// What git leaves alone, on disk or not, in order.
+    pub(crate) fn skipped(&self) -> impl Iterator<Item = (&BStr, Leaf)> {
+        let skipped = self.entries.iter().filter(|entry| entry.is_skipped && entry.stage == 0 && !entry.is_empty);
+        skipped.map(|entry| (self.path(entry), entry.leaf))
+    }
+
+    /// What git takes for unchanged without a look.
+    pub(crate) fn assumed(&self) -> impl Iterator<Item = &BStr> {
+        self.entries.iter().filter(|entry| entry.is_assumed && entry.stage == 0).map(|entry| self.path(entry))
     }
 
     fn path(&self, entry: &Entry) -> &BStr {
@@ -244,13 +311,27 @@ mod tests {
     }
 
     fn error(data: &[u8]) -> &'static str {
-        AgentIndex::parse(data).err().unwrap_or("none")
+        AgentIndex::parse(data, &Bomb).err().unwrap_or("none")
+    }
+
+    /// Trees without end: whatever is asked for has ten folders, which are all the same.
+    struct Bomb;
+
+    impl Source for Bomb {
+        fn read(&self, id: ObjectId, buf: &mut Vec<u8>) -> crate::Result<Option<gix::objs::Kind>> {
+            buf.clear();
+            for name in 0..10 {
+                buf.extend_from_slice(format!("40000 {name}\0").as_bytes());
+                buf.extend_from_slice(id.as_slice());
+            }
+            Ok(Some(gix::objs::Kind::Tree))
+        }
     }
 
     #[test]
     fn whatever_lies_about_itself_is_refused() {
         let sound = index(&[("a", 0), ("b/c", 1), ("b/c", 2)]);
-        assert_eq!(AgentIndex::parse(&sound).unwrap().entries.len(), 3);
+        assert_eq!(AgentIndex::parse(&sound, &Bomb).unwrap().entries.len(), 3);
         assert_eq!(error(b""), "it is cut off");
         assert_eq!(error(&[b"DIRX".as_slice(), &sound[4..]].concat()), "it is no index");
         let mut many = sound.clone();
@@ -260,7 +341,7 @@ mod tests {
         assert_eq!(error(&index(&[("a", 0), ("a", 0)])), "its entries are not in order");
         assert_eq!(error(&index(&[(&"x/".repeat(2049)[..4095], 0)])), "none");
         let split = [&sound[..sound.len() - 20], b"link\0\0\0\x14", &[0; 40]].concat();
-        assert_eq!(error(&split), "it is split, sparse, or of a kind that is not known");
+        assert_eq!(error(&split), "it is split, or of a kind that is not known");
         let known = [&sound[..sound.len() - 20], b"TREE\0\0\0\x02", &[0; 22]].concat();
         assert_eq!(error(&known), "none");
     }
@@ -280,6 +361,13 @@ mod tests {
         assert_eq!(error(&data), "a path in it is too long");
     }
 
+    #[test]
+    fn folders_that_are_folded_are_not_unfolded_without_end() {
+        let mut data = index(&[("docs/", 0)]);
+        data[12 + 24..12 + 28].copy_from_slice(&FOLDER_MODE.to_be_bytes());
+        assert_eq!(error(&data), "folders in it hold too much");
+    }
+
     proptest! {
         #[test]
         fn nothing_that_an_agent_writes_there_stops_the_reader(cut in 0_usize..400, at in 0_usize..400, byte: u8) {
@@ -288,7 +376,7 @@ mod tests {
             if let Some(changed) = data.get_mut(at) {
                 *changed = byte;
             }
-            let _ = AgentIndex::parse(&data).is_ok();
+            let _ = AgentIndex::parse(&data, &Bomb).is_ok();
         }
     }
 }

@@ -87,10 +87,17 @@ impl AgentRepo {
         names.unwrap_or_default().into_iter().filter_map(|(name, _)| name.into_string().ok()).collect()
     }
 
+    /// Whether a plain file of its `.git` is there, however large.
+    pub(crate) fn has_file(&self, path: &str) -> bool {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let folder = self.git_dir.descend(folder.as_bytes().as_bstr());
+        folder.and_then(|folder| folder.file(name.as_bytes().as_bstr())).is_ok()
+    }
+
     /// Its index; `None` where there is none. The error says why it cannot be read.
     pub(crate) fn index(&self) -> std::result::Result<Option<AgentIndex>, String> {
         match self.git_dir.read(b"index".as_bstr(), INDEX_LIMIT) {
-            Ok(data) => AgentIndex::parse(&data).map(Some).map_err(str::to_owned),
+            Ok(data) => AgentIndex::parse(&data, self).map(Some).map_err(str::to_owned),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e.to_string()),
         }

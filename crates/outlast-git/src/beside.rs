@@ -1,13 +1,13 @@
 //! The commit beside a checkpoint: what of an agent's work neither the tree nor the agent's HEAD holds.
 //!
-//! That is what is staged, paths that a merge left open, what git has begun, branches and stashes beside HEAD, empty
-//! folders, and the `.git` of repositories in the tree. It is one commit, a parent of the checkpoint, so that all of it is
+//! That is what is staged, paths that a merge left open, what git leaves alone (a sparse checkout), what it has begun,
+//! branches and stashes beside HEAD, empty folders, and the `.git` of repositories in the tree. It is one commit, a parent of the checkpoint, so that all of it is
 //! reached from our ref; where there is nothing of that kind, there is none. The same state makes the same commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gix::ObjectId;
-use gix::bstr::{BString, ByteSlice};
+use gix::bstr::ByteSlice;
 use gix::objs::tree::EntryKind;
 use gix::objs::{Kind as ObjectKind, Tree, tree::Entry};
 use outlast_core::Timestamp;
@@ -20,7 +20,7 @@ use crate::inside::Folder;
 use crate::nested::{self, Nested};
 use crate::objects::Batch;
 use crate::scan::index::Index;
-use crate::scan::{Found, storable};
+use crate::scan::{Agent, Found, storable};
 use crate::source::{Reader, Source};
 use crate::tree::{self, Edits, Leaf};
 use crate::workspace::Workspace;
@@ -29,6 +29,10 @@ use crate::{Error, Kind, Result, Store, UserRepo, in_progress, oid};
 /// The entries of the commit's tree.
 pub(crate) const INDEX: &str = "index";
 pub(crate) const STAGES: [&str; 3] = ["stage-1", "stage-2", "stage-3"];
+/// Paths that git leaves alone and that are not on disk; those that are; those it takes for unchanged.
+pub(crate) const ABSENT: &str = "absent";
+pub(crate) const SKIPPED: &str = "skipped";
+pub(crate) const ASSUMED: &str = "assumed";
 pub(crate) const GIT: &str = "git";
 pub(crate) const REFS: &str = "refs";
 pub(crate) const FOLDERS: &str = "folders";
@@ -51,7 +55,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) user: &'a UserRepo,
     pub(crate) reader: &'a Reader,
     pub(crate) root: &'a Folder,
-    pub(crate) agent: Option<&'a AgentRepo>,
+    pub(crate) agent: Option<Agent<'a>>,
     pub(crate) base: ObjectId,
     /// The agent's HEAD where it is safe: the base, or copied.
     pub(crate) head: Option<ObjectId>,
@@ -74,9 +78,9 @@ impl Sources<'_> {
     pub(crate) fn keep(&self, batch: &mut Batch<'_>, index: &Index, found: &Found, tree: ObjectId) -> Result<Beside> {
         let mut beside = Beside::default();
         if let Some(agent) = self.agent {
-            self.head(agent, &mut beside);
-            self.staged(agent, batch, index, tree, &mut beside)?;
-            self.commits(agent, batch, &mut beside)?;
+            self.head(agent.repo, &mut beside);
+            let is_sparse = self.staged(agent, batch, index, tree, &mut beside)?;
+            self.commits(agent.repo, is_sparse, batch, &mut beside)?;
         }
         self.folders(batch, found, &mut beside)?;
         self.nested(batch, found, &mut beside)?;
@@ -95,21 +99,21 @@ impl Sources<'_> {
         beside.state.branch = agent.branch().filter(|_| self.head == agent.head());
     }
 
-    /// What is staged, and what a merge left open.
+    /// What is staged, what a merge left open, and what git leaves alone; tells whether there is any of the last.
     fn staged(
         &self,
-        agent: &AgentRepo,
+        Agent { repo: agent, index }: Agent<'_>,
         batch: &mut Batch<'_>,
         cache: &Index,
         tree: ObjectId,
         beside: &mut Beside,
-    ) -> Result<()> {
-        let index = match agent.index() {
+    ) -> Result<bool> {
+        let index = match index {
             Ok(Some(index)) => index,
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(false),
             Err(why) => {
-                beside.notes.push(Note::NotKept { what: "what is staged".to_owned(), why });
-                return Ok(());
+                beside.notes.push(Note::NotKept { what: "what is staged".to_owned(), why: why.clone() });
+                return Ok(false);
             }
         };
         let staged = index.against(cache);
@@ -127,7 +131,7 @@ impl Sources<'_> {
             Err(why @ Error::Object { .. }) => {
                 let note = Note::NotKept { what: "what is staged".to_owned(), why: why.to_string() };
                 beside.notes.push(note);
-                return Ok(());
+                return Ok(false);
             }
             other => other?,
         };
@@ -145,7 +149,17 @@ impl Sources<'_> {
                 beside.entries.insert(name, (EntryKind::Tree, stage));
             }
         }
-        Ok(())
+        let (mut absent, mut skipped) = (Vec::new(), Vec::new());
+        for (path, _) in index.skipped() {
+            if self.root.has(path) { &mut skipped } else { &mut absent }.push(path);
+        }
+        let is_sparse = absent.len() + skipped.len() > 0;
+        for (name, paths) in [(ABSENT, absent), (SKIPPED, skipped), (ASSUMED, index.assumed().collect())] {
+            if !paths.is_empty() {
+                beside.entries.insert(name, (EntryKind::Blob, batch.put(ObjectKind::Blob, &listed(&paths))?));
+            }
+        }
+        Ok(is_sparse)
     }
 
     /// Copies what is staged, as far as neither the store nor the pinned base holds it.
@@ -170,7 +184,7 @@ impl Sources<'_> {
     }
 
     /// What git has begun, and what the agent has committed beside its HEAD.
-    fn commits(&self, agent: &AgentRepo, batch: &mut Batch<'_>, beside: &mut Beside) -> Result<()> {
+    fn commits(&self, agent: &AgentRepo, is_sparse: bool, batch: &mut Batch<'_>, beside: &mut Beside) -> Result<()> {
         let under_way = in_progress::read(agent);
         let mut files = under_way.files;
         beside.state.in_progress = under_way.operations;
@@ -216,6 +230,9 @@ impl Sources<'_> {
         }
         if let Some(log) = agent.file(in_progress::STASHES, 1 << 20) {
             files.insert(in_progress::STASHES.to_owned(), log);
+        }
+        if is_sparse && let Some(patterns) = agent.file(in_progress::SPARSE, 1 << 20) {
+            files.insert(in_progress::SPARSE.to_owned(), patterns);
         }
         if !text.is_empty() {
             let id = batch.put(ObjectKind::Blob, text.as_bytes())?;
@@ -296,8 +313,8 @@ impl Sources<'_> {
 }
 
 /// Paths, each with a zero at its end.
-fn listed(paths: &[BString]) -> Vec<u8> {
-    paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect()
+fn listed(paths: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    paths.iter().flat_map(|path| path.as_ref().iter().copied().chain([0])).collect()
 }
 
 /// Writes a tree of a few entries, whose names are such that git's order is that of their bytes.

@@ -154,8 +154,10 @@ impl Workspace {
 
         let copied = kept_head.filter(|head| *head != base);
         let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
-        let found =
-            self.scan(&root, &index, &reader, copied, spec.file_limit, &mut |data| batch.put(ObjectKind::Blob, data))?;
+        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
+        let put = &mut |data: &[u8]| batch.put(ObjectKind::Blob, data);
+        let found = self.scan(&root, &index, &reader, seen, copied, spec.file_limit, put)?;
         let tree = tree::edit(&reader, &mut batch, index.tree(), &found.edits)?;
         let sources = Sources {
             workspace: self,
@@ -163,7 +165,7 @@ impl Workspace {
             user,
             reader: &reader,
             root: &root,
-            agent: agent.as_ref(),
+            agent: seen,
             base,
             head: kept_head,
             limit: spec.file_limit,
@@ -214,12 +216,14 @@ impl Workspace {
         })
     }
 
-    /// Scans the tree against `index`.
+    /// Scans the tree against `index`; `head` is the agent's own commit, where that is safe.
+    #[expect(clippy::too_many_arguments, reason = "each is one thing that a scan depends on")]
     pub(crate) fn scan(
         &self,
         root: &Folder,
         index: &Index,
         reader: &Reader,
+        agent: Option<scan::Agent<'_>>,
         head: Option<ObjectId>,
         limit: u64,
         sink: &mut Sink<'_>,
@@ -238,6 +242,7 @@ impl Workspace {
             never: &self.meta.included(),
             forced: &forced,
             dirt: &self.dirt()?,
+            agent,
             limit,
         };
         scan::scan(&task, sink)

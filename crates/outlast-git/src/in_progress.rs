@@ -31,6 +31,8 @@ const FILES: [&str; 14] = [
 const FOLDERS: [&str; 3] = ["rebase-apply", "rebase-merge", "sequencer"];
 /// Where all stash entries but the newest are named, which need nothing begun.
 pub(crate) const STASHES: &str = "logs/refs/stash";
+/// Which files a sparse checkout has on disk.
+pub(crate) const SPARSE: &str = "info/sparse-checkout";
 
 /// Largest such file, in bytes, and most of them.
 const FILE_LIMIT: u64 = 1 << 20;
@@ -108,7 +110,7 @@ pub(crate) fn read(agent: &AgentRepo) -> UnderWay {
 /// Whether a path is one of those that are put back into `.git`.
 pub(crate) fn is_known(path: &str) -> bool {
     match path.split_once('/') {
-        Some((folder, name)) => path == STASHES || FOLDERS.contains(&folder) && !name.contains('/'),
+        Some((folder, name)) => path == STASHES || path == SPARSE || FOLDERS.contains(&folder) && !name.contains('/'),
         None => FILES.contains(&path),
     }
 }

@@ -54,6 +54,38 @@ impl Folder {
         Ok(fstatat(&self.0, name.as_bytes(), AtFlags::AT_SYMLINK_NOFOLLOW)?)
     }
 
+    /// Whether anything stands at a relative path, as far as can be told without following a link.
+    pub(crate) fn has(&self, path: &BStr) -> bool {
+        let Ok((folders, name)) = split(path) else { return false };
+        self.descend(folders.as_bstr()).is_ok_and(|folder| folder.stat(name.as_bstr()).is_ok())
+    }
+
+    /// Removes a file or link at a relative path, and the folders that this leaves empty; what is not there is no error.
+    pub(crate) fn remove(&self, path: &BStr) -> io::Result<()> {
+        let (folders, name) = split(path)?;
+        let mut way = vec![Self(self.0.try_clone()?)];
+        let names: Vec<&[u8]> = components(folders.as_bstr()).collect();
+        for part in &names {
+            let Some(at) = way.last() else { break };
+            match at.folder(checked(part)?) {
+                Ok(next) => way.push(next),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        let mut gone = (checked(name)?.as_bytes(), UnlinkatFlags::NoRemoveDir);
+        for (depth, folder) in way.iter().enumerate().rev() {
+            match unlinkat(&folder.0, gone.0, gone.1) {
+                Ok(()) | Err(nix::errno::Errno::ENOENT) => {}
+                Err(_) if matches!(gone.1, UnlinkatFlags::RemoveDir) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+            let Some(above) = depth.checked_sub(1) else { break };
+            gone = (names[above], UnlinkatFlags::RemoveDir);
+        }
+        Ok(())
+    }
+
     pub(crate) fn link(&self, name: &BStr) -> io::Result<OsString> {
         Ok(readlinkat(&self.0, name.as_bytes())?)
     }

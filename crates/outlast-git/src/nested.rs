@@ -88,6 +88,7 @@ fn read(
         never: &nothing,
         forced: &nothing,
         dirt: &BTreeMap::new(),
+        agent: None,
         limit,
     };
     let found = scan::scan(&task, sink)?;

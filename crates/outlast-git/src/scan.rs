@@ -1,9 +1,11 @@
 //! Reading a whole working tree that an agent may be writing at the same time.
 //!
 //! The walk opens folder after folder without following a symlink, asks the cache about each file, and reads only what
-//! changed. It starts no program, reads no configuration and no index of the agent's, and writes nothing in the tree.
+//! changed. It starts no program, reads no configuration of the agent's, and writes nothing in the tree. Of the agent's
+//! index it takes one thing: what git was told not to have on disk (`git sparse-checkout`) is not gone.
 //! A repository inside the tree is taken as plain files, never as a link to its commit.
 
+mod absent;
 pub(crate) mod convert;
 pub(crate) mod ignore;
 pub(crate) mod index;
@@ -17,6 +19,8 @@ use std::time::SystemTime;
 use gix::bstr::{BStr, BString, ByteSlice};
 use nix::sys::stat::{FileStat, SFlag};
 
+use crate::agent_index::AgentIndex;
+use crate::agent_repo::AgentRepo;
 use crate::checkpoint::{Note, SkipReason};
 use crate::inside::{self, Folder, Hint};
 use crate::settings::Settings;
@@ -33,7 +37,7 @@ const READS_MAX: usize = 3;
 /// Most ignored paths that are named.
 const IGNORED_MAX: usize = 1000;
 /// Deepest folder that is walked into.
-const DEPTH_MAX: usize = 256;
+pub(crate) const DEPTH_MAX: usize = 256;
 
 /// What a scan needs to know of its workspace.
 pub(crate) struct Task<'a> {
@@ -47,8 +51,18 @@ pub(crate) struct Task<'a> {
     pub(crate) forced: &'a std::collections::BTreeSet<BString>,
     /// How paths looked at creation where that differs from the base: no work of the agent's.
     pub(crate) dirt: &'a BTreeMap<BString, Option<Leaf>>,
+    /// The agent's own repository, where there is one.
+    pub(crate) agent: Option<Agent<'a>>,
     /// Largest new content that is taken, in bytes.
     pub(crate) limit: u64,
+}
+
+/// What a scan asks of the agent's repository.
+#[derive(Clone, Copy)]
+pub(crate) struct Agent<'a> {
+    pub(crate) repo: &'a AgentRepo,
+    /// Its index as read; the error says why it cannot be.
+    pub(crate) index: &'a std::result::Result<Option<AgentIndex>, String>,
 }
 
 /// What a scan found.
@@ -104,6 +118,7 @@ pub(crate) fn scan<'a>(task: &'a Task<'a>, sink: &mut Sink<'_>) -> Result<Found>
     walk.folder(&root, BStr::new(""), false, 0)?;
     walk.look_again();
     walk.deletions();
+    walk.absent()?;
     Ok(walk.found)
 }
 

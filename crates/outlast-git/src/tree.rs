@@ -67,7 +67,8 @@ impl Leaf {
         Entry { kind: self.kind, oid: oid::of(self.id) }
     }
 
-    fn of(mode: EntryMode, id: ObjectId) -> Option<Self> {
+    /// The entry of a tree; `None` for a folder.
+    pub(crate) fn of(mode: EntryMode, id: ObjectId) -> Option<Self> {
         let kind = match mode.kind() {
             EntryKind::Tree => return None,
             EntryKind::Blob => Kind::File,

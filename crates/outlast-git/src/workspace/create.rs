@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::agent_repo::AgentRepo;
 use crate::fill::Fill;
 use crate::lock::Lock;
-use crate::scan::index::Index;
+use crate::scan::{self, index::Index};
 use crate::source::Source;
 use crate::workspace::restore::{Head, Restored};
 use crate::workspace::skeleton::Skeleton;
@@ -133,7 +134,10 @@ fn baseline(workspace: &Workspace, store: &Store) -> Result<Baseline> {
     let mut hash = |data: &[u8]| {
         gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, data).map_err(|e| Error::object("new", e))
     };
-    let found = workspace.scan(&root, &index, &reader, None, u64::MAX, &mut hash)?;
+    let agent = AgentRepo::open(&root, reader.clone(), workspace.admin.join("packs"));
+    let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+    let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
+    let found = workspace.scan(&root, &index, &reader, seen, None, u64::MAX, &mut hash)?;
     let mut edits = found.edits;
     let filtered = filters::find(&root, &workspace.meta.settings, &index, &mut edits)?;
     let paths = edits.into_iter().map(|(path, leaf)| Dirt::new(path, leaf)).collect();

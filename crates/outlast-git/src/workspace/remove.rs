@@ -9,7 +9,7 @@ use outlast_core::{Oid, RunId, TaskId};
 use crate::agent_repo::AgentRepo;
 use crate::checkpoint::{FILE_LIMIT_DEFAULT, Note};
 use crate::copy::{Safe, copy_history};
-use crate::scan::index::Index;
+use crate::scan::{self, index::Index};
 use crate::source::Source;
 use crate::workspace::{Workspace, create, load_meta};
 use crate::{Error, Result, Store, UserRepo, durable, nested, oid};
@@ -69,7 +69,9 @@ impl Workspace {
         let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
         let batch = store.objects().batch()?;
         let head = agent.as_ref().and_then(AgentRepo::head).filter(|head| batch.holds(head));
-        let found = self.scan(&root, &index, &reader, head, FILE_LIMIT_DEFAULT, &mut hash)?;
+        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
+        let found = self.scan(&root, &index, &reader, seen, head, FILE_LIMIT_DEFAULT, &mut hash)?;
         let mut open: Vec<String> =
             found.edits.keys().map(|path| format!("`{path}` differs from the last checkpoint")).collect();
         open.extend(found.notes.iter().filter_map(|note| match note {
@@ -83,7 +85,7 @@ impl Workspace {
                 open.push(format!("`{path}/.git` differs from the last checkpoint"));
             }
         }
-        if let Some(Ok(Some(staged))) = agent.as_ref().map(AgentRepo::index) {
+        if let Ok(Some(staged)) = &staged {
             for path in staged.against(&index).only_here(&reader)? {
                 open.push(format!("what is staged of `{path}` is in no checkpoint"));
             }

@@ -1,9 +1,10 @@
-//! Bringing back what a checkpoint keeps beside its tree: where HEAD stood, what was staged, what was under way, branches
-//! and stashes, empty folders, and the `.git` of repositories in the tree.
+//! Bringing back what a checkpoint keeps beside its tree: where HEAD stood, what was staged, what git leaves alone, what
+//! was under way, branches and stashes, empty folders, and the `.git` of repositories in the tree.
 //!
 //! All of it was an agent's, and goes back to where only its sandbox runs git. Nothing is written through a link.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 
 use gix::ObjectId;
@@ -12,7 +13,7 @@ use gix::objs::Kind as ObjectKind;
 
 use crate::agent_repo::parse_packed;
 use crate::agent_state::AgentState;
-use crate::beside::{FOLDERS, GIT, NESTED, NESTED_FILES, NESTED_PATH, REFS, STAGES};
+use crate::beside::{ABSENT, ASSUMED, FOLDERS, GIT, NESTED, NESTED_FILES, NESTED_PATH, REFS, SKIPPED, STAGES};
 use crate::inside::{Folder, write_inside};
 use crate::source::{Reader, Source};
 use crate::tree::{self, Leaf, join};
@@ -77,6 +78,7 @@ impl Restored {
                 }
             }
         }
+        self.left_alone(store, path)?;
         self.folders(path, BStr::new(""), self.beside.get(FOLDERS.as_bytes().as_bstr()))?;
         let Some(nested) = self.entry(NESTED) else { return Ok(()) };
         for one in entries(&self.reader, nested)?.into_values() {
@@ -107,6 +109,31 @@ impl Restored {
             call.args(["update-index", "-z", "--index-info"]).stdin(lines).ok()?;
         }
         Ok(())
+    }
+
+    /// Tells the agent's git again what it leaves alone, and takes from the disk what was not there.
+    fn left_alone(&self, store: &Store, path: &Path) -> Result<()> {
+        let list = |name: &str| self.blob(self.beside.get(name.as_bytes().as_bstr()));
+        let (absent, skipped, assumed) = (list(ABSENT)?, list(SKIPPED)?, list(ASSUMED)?);
+        let root = Folder::root(path).map_err(Error::io("open", path))?;
+        for gone in absent.split_str(b"\0").filter(|gone| !gone.is_empty()) {
+            root.remove(gone.as_bstr()).map_err(Error::io("remove", path.join(gone.to_path_lossy())))?;
+        }
+        let marks = [("--skip-worktree", [absent, skipped].concat()), ("--assume-unchanged", assumed)];
+        for (mark, paths) in marks {
+            if !paths.is_empty() {
+                let call = store.call().env("GIT_WORK_TREE", path).env("GIT_INDEX_FILE", path.join(".git/index"));
+                call.args(["update-index", mark, "-z", "--stdin"]).stdin(paths).ok()?;
+            }
+        }
+        let patterns = path.join(".git").join(in_progress::SPARSE);
+        let Ok(patterns) = std::fs::read(patterns) else { return Ok(()) };
+        // Patterns of folders begin like this (git-sparse-checkout, "Internals").
+        let is_cone = patterns.starts_with(b"/*\n!/*/\n");
+        let config = path.join(".git/config");
+        let mut file = std::fs::File::options().append(true).open(&config).map_err(Error::io("open", &config))?;
+        write!(file, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = {is_cone}\n")
+            .map_err(Error::io("write", &config))
     }
 
     fn folders(&self, root: &Path, beneath: &BStr, list: Option<&ObjectId>) -> Result<()> {

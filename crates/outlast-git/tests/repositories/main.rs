@@ -14,6 +14,7 @@ mod pruning;
 mod refusals;
 mod restores;
 mod scopes;
+mod sparse;
 mod workspaces;
 
 #[test]

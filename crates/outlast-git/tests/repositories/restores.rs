@@ -52,7 +52,7 @@ fn state(path: &Path) -> BTreeMap<&'static str, String> {
 
 /// Takes a checkpoint, which must leave the agent's repository as it is, loses the workspace, brings it back, and cleans
 /// the store as thoroughly as anybody can in between.
-fn lose_and_restore(world: &World, workspace: &Workspace) -> Checkpoint {
+pub(crate) fn lose_and_restore(world: &World, workspace: &Workspace) -> Checkpoint {
     let path = workspace.path().to_owned();
     // Git refreshes the index by itself when it is asked for a status; that is not the checkpoint's doing.
     let before = (tree(&path), state(&path));
