@@ -206,6 +206,20 @@ impl AgentIndex {
         Ok(())
     }
 
+    /// Every path that `cache` does not know, announced ones (`git add -N`) too.
+    pub(crate) fn added(&self, cache: &Index) -> Vec<BString> {
+        let mut next = 0;
+        let mut added = Vec::new();
+        for entry in &self.entries {
+            let path = self.path(entry);
+            match cache.get(path, next) {
+                Some((at, _)) => next = at + 1,
+                None => added.push(path.to_owned()),
+            }
+        }
+        added
+    }
+
     /// What git leaves alone, on disk or not, in order.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = (&BStr, Leaf)> {
         let skipped = self.entries.iter().filter(|entry| entry.is_skipped && entry.stage == 0 && !entry.is_empty);

@@ -234,6 +234,10 @@ impl Workspace {
             let added = tree::diff(reader, Some(base_tree), Some(reader.tree_of(head)?))?;
             forced.extend(added.into_iter().filter(|c| c.old.is_none()).map(|c| c.path));
         }
+        // What it has added by force counts from then on, committed or not.
+        if let Some(Ok(Some(staged))) = agent.map(|agent| agent.index) {
+            forced.extend(staged.added(index));
+        }
         let task = scan::Task {
             root,
             settings: &self.meta.settings,

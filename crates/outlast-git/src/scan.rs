@@ -2,7 +2,8 @@
 //!
 //! The walk opens folder after folder without following a symlink, asks the cache about each file, and reads only what
 //! changed. It starts no program, reads no configuration of the agent's, and writes nothing in the tree. Of the agent's
-//! index it takes one thing: what git was told not to have on disk (`git sparse-checkout`) is not gone.
+//! index it takes two things: what was added counts although it is ignored, and what git was told not to have on disk
+//! (`git sparse-checkout`) is not gone.
 //! A repository inside the tree is taken as plain files, never as a link to its commit.
 
 mod absent;
@@ -47,7 +48,7 @@ pub(crate) struct Task<'a> {
     pub(crate) reader: &'a Reader,
     /// Files of ours that are never taken, such as copied secrets.
     pub(crate) never: &'a std::collections::BTreeSet<BString>,
-    /// Paths that count although an ignore pattern names them: the agent committed them.
+    /// Paths that count although an ignore pattern names them: the agent has committed or added them.
     pub(crate) forced: &'a std::collections::BTreeSet<BString>,
     /// How paths looked at creation where that differs from the base: no work of the agent's.
     pub(crate) dirt: &'a BTreeMap<BString, Option<Leaf>>,

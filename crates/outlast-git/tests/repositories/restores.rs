@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use outlast_git::{Checkpoint, Note, Operation, Pinned, Spec, Workspace};
+use outlast_git::{Checkpoint, Note, Operation, Pinned, Scope, Spec, Workspace};
 
 use crate::fixture::{World, executable, git, new_repo, read, try_git, write};
 
@@ -118,6 +118,37 @@ fn a_checkpoint_restores_byte_identical_with_what_is_staged() {
     assert_eq!(checkpoint.notes, [Note::NestedRepository("vendor/lib".into())]);
     assert_eq!(git(path, &["show", ":staged then deleted"]), "only the index has this");
     assert_eq!(git(path, &["diff", "--stat", "--", "src/b.rs"]).lines().count(), 2);
+}
+
+#[test]
+fn what_is_added_by_force_counts_although_it_is_ignored() {
+    let world = World::with(|repo| {
+        write(repo, ".worktreeinclude", "secret.log\n");
+        write(repo, "secret.log", "the user's own, and copied\n");
+        git(repo, &["add", ".worktreeinclude"]);
+        git(repo, &["commit", "-qm", "include"]);
+    });
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    for name in ["forced.log", "target/deep/forced", "announced.log", "target/ignored", "ignored.log"] {
+        write(path, name, format!("{name}\n"));
+    }
+    git(path, &["add", "-f", "forced.log", "target/deep/forced", "secret.log"]);
+    git(path, &["add", "-fN", "announced.log"]);
+    write(path, "forced.log", "changed since\n");
+    assert!(matches!(workspace.pinned(&world.store, &world.user).unwrap(), Pinned::No(_)));
+    let checkpoint = world.checkpoint(&workspace, "t");
+    let changed: Vec<String> = checkpoint.changed.iter().map(outlast_git::Change::path_lossy).collect();
+    assert_eq!(changed, ["announced.log", "forced.log", "target/deep/forced"], "nothing else, and no copied secret");
+    assert_eq!(world.text(&checkpoint.commit, "forced.log"), "changed since");
+    assert_eq!(workspace.pinned(&world.store, &world.user).unwrap(), Pinned::Yes);
+    let split = world.store.scope_diff(&world.base, &checkpoint.commit, &Scope::everything()).unwrap();
+    assert_eq!(split.in_scope.len(), 3, "it lands");
+    // It counts on, whatever becomes of it in the index.
+    git(path, &["reset", "-q"]);
+    write(path, "target/deep/forced", "changed again\n");
+    let again = world.checkpoint(&workspace, "t");
+    assert_eq!(world.text(&again.commit, "target/deep/forced"), "changed again");
 }
 
 #[test]
