@@ -31,6 +31,11 @@ pub(crate) fn finding(notes: &[Note]) -> Option<String> {
         Note::HeadNotCopied { head, why } => {
             Some(format!("its files are kept, the agent's own commits up to {head} are not: {why}"))
         }
+        Note::RepositoryElsewhere { path, to } => Some(format!(
+            "what it has at `{}`, outside the workspace, is not kept: `{}` names a repository there",
+            to.to_str_lossy(),
+            path.to_str_lossy()
+        )),
         Note::NotKept { what, why } => Some(format!("only its workspace holds {what}: {why}")),
         _ => None,
     });
@@ -104,6 +109,9 @@ mod tests {
         assert_eq!(finding(&notes[2..3]), None, "it is kept, beside the tree");
         let lost = [Note::NotKept { what: "what is staged".to_owned(), why: "it is split".to_owned() }];
         assert_eq!(finding(&lost).as_deref(), Some("only its workspace holds what is staged: it is split"));
+        let elsewhere = [Note::RepositoryElsewhere { path: "sub/.git".into(), to: "/tmp/x".into() }];
+        let told = "what it has at `/tmp/x`, outside the workspace, is not kept: `sub/.git` names a repository there";
+        assert_eq!(finding(&elsewhere).as_deref(), Some(told));
         assert!(finding(&notes).unwrap().starts_with("only its workspace holds `big.bin`"));
     }
 }

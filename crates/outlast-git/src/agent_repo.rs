@@ -29,12 +29,18 @@ const PACKED_REFS_LIMIT: u64 = 64 << 20;
 const TAGS_MAX: usize = 8;
 /// Most commits of HEAD's past that are looked at: an agent can write any number of lines there.
 const BEEN_AT_MAX: usize = 1_000;
+/// Where in a workspace the worktrees of its repository keep what is theirs alone, and submodules their repositories.
+pub(crate) const LINKED: &str = ".git/worktrees";
+pub(crate) const SUBMODULES: &str = ".git/modules";
 /// Deepest folder below `refs/` that is looked into.
 const REF_DEPTH_MAX: usize = 16;
 
 /// An agent's repository.
 pub(crate) struct AgentRepo {
+    /// Where HEAD and the index are.
     git_dir: Folder,
+    /// Where refs and objects are: the same, but for a linked worktree.
+    common_dir: Folder,
     reader: Reader,
     /// A private copy of its packs, made when an object is found nowhere else.
     packs: OnceCell<Option<(tempfile::TempDir, gix::odb::Handle)>>,
@@ -45,12 +51,21 @@ impl AgentRepo {
     /// Opens the repository in the working tree `root`; `None` where its `.git` is no folder any more.
     pub(crate) fn open(root: &Folder, reader: Reader, scratch: PathBuf) -> Option<Self> {
         let git_dir = root.folder(b".git".as_bstr()).ok()?;
-        Some(Self { git_dir, reader, packs: OnceCell::new(), scratch })
+        let common_dir = git_dir.descend(BStr::new("")).ok()?;
+        Some(Self { git_dir, common_dir, reader, packs: OnceCell::new(), scratch })
+    }
+
+    /// The repository as its linked worktree of this name sees it; `None` where there is none.
+    pub(crate) fn linked(&self, name: &str) -> Option<Self> {
+        let git_dir = self.git_dir.descend(format!("worktrees/{name}").as_bytes().as_bstr()).ok()?;
+        let common_dir = self.common_dir.descend(BStr::new("")).ok()?;
+        let (reader, scratch) = (self.reader.clone(), self.scratch.clone());
+        Some(Self { git_dir, common_dir, reader, packs: OnceCell::new(), scratch })
     }
 
     /// Tells whether its refs are files: only those are read.
     pub(crate) fn has_plain_refs(&self) -> bool {
-        self.git_dir.stat(b"reftable".as_bstr()).is_err()
+        self.common_dir.stat(b"reftable".as_bstr()).is_err()
     }
 
     /// The commit HEAD stands for; `None` when there is none or it cannot be told.
@@ -123,7 +138,7 @@ impl AgentRepo {
     fn resolve(&self, name: &BStr) -> Option<ObjectId> {
         gix::validate::reference::name(name).ok()?;
         let (folder, file) = name.rsplit_once_str("/")?;
-        let loose = self.git_dir.descend(folder.as_bstr()).and_then(|f| f.read(file.as_bstr(), 4096));
+        let loose = self.common_dir.descend(folder.as_bstr()).and_then(|f| f.read(file.as_bstr(), 4096));
         match loose {
             Ok(text) => ObjectId::from_hex(text.trim_ascii()).ok(),
             Err(_) => self.packed().remove(&name.to_string()),
@@ -131,13 +146,13 @@ impl AgentRepo {
     }
 
     fn packed(&self) -> BTreeMap<String, ObjectId> {
-        parse_packed(&self.git_dir.read(b"packed-refs".as_bstr(), PACKED_REFS_LIMIT).unwrap_or_default())
+        parse_packed(&self.common_dir.read(b"packed-refs".as_bstr(), PACKED_REFS_LIMIT).unwrap_or_default())
     }
 
     /// Every ref, loose before packed, symbolic ones left out.
     pub(crate) fn refs(&self) -> BTreeMap<String, ObjectId> {
         let mut refs = self.packed();
-        if let Ok(folder) = self.git_dir.folder(b"refs".as_bstr()) {
+        if let Ok(folder) = self.common_dir.folder(b"refs".as_bstr()) {
             loose_refs(&folder, "refs", 0, &mut refs);
         }
         refs
@@ -176,7 +191,7 @@ impl AgentRepo {
         let hex = id.to_hex().to_string();
         let path = format!("objects/{}", &hex[..2]);
         let read = self
-            .git_dir
+            .common_dir
             .descend(path.as_bytes().as_bstr())
             .and_then(|f| f.read(hex.as_bytes()[2..].as_bstr(), OBJECT_LIMIT));
         match read {
@@ -199,7 +214,7 @@ impl AgentRepo {
     /// refused before anything is copied, and again while it is.
     fn copy_packs(&self) -> Result<Option<(tempfile::TempDir, gix::odb::Handle)>> {
         let failed = |e: io::Error| Error::io("copy packs to", &self.scratch)(e);
-        let Ok(folder) = self.git_dir.descend(b"objects/pack".as_bstr()) else { return Ok(None) };
+        let Ok(folder) = self.common_dir.descend(b"objects/pack".as_bstr()) else { return Ok(None) };
         let mut files = Vec::new();
         let mut bytes: u64 = 0;
         for (name, _) in folder.names().map_err(failed)? {

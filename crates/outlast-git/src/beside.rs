@@ -12,12 +12,13 @@ use gix::objs::tree::EntryKind;
 use gix::objs::{Kind as ObjectKind, Tree, tree::Entry};
 use outlast_core::Timestamp;
 
+use crate::agent_index::Staged;
 use crate::agent_repo::{AgentRepo, parse_packed};
 use crate::agent_state::AgentState;
 use crate::checkpoint::{Note, checkpoint_author, put_commit};
 use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
-use crate::nested::{self, Nested};
+use crate::nested::Nested;
 use crate::objects::Batch;
 use crate::scan::index::Index;
 use crate::scan::{Agent, Found, storable};
@@ -40,6 +41,9 @@ pub(crate) const NESTED: &str = "nested";
 /// The entries of each folder below the last one.
 pub(crate) const NESTED_PATH: &str = "path";
 pub(crate) const NESTED_FILES: &str = "files";
+/// What stands as `.git` where that is a file or link, and where the repository is then.
+pub(crate) const NESTED_POINTER: &str = "pointer";
+pub(crate) const NESTED_DIR: &str = "dir";
 
 /// Most branches, tags and stashes of an agent's that are kept.
 const REFS_MAX: usize = 1000;
@@ -47,6 +51,9 @@ const REFS_MAX: usize = 1000;
 const FOLDERS_MAX: usize = 10_000;
 /// Most repositories in a tree.
 const NESTED_MAX: usize = 100;
+
+/// The entries of a tree of ours, by name.
+type Entries = BTreeMap<&'static str, (EntryKind, ObjectId)>;
 
 /// Where to look.
 pub(crate) struct Sources<'a> {
@@ -69,7 +76,7 @@ pub(crate) struct Beside {
     pub(crate) state: AgentState,
     pub(crate) notes: Vec<Note>,
     pub(crate) nested: Vec<Nested>,
-    entries: BTreeMap<&'static str, (EntryKind, ObjectId)>,
+    entries: Entries,
     parents: BTreeSet<ObjectId>,
 }
 
@@ -83,7 +90,7 @@ impl Sources<'_> {
             self.commits(agent.repo, is_sparse, batch, &mut beside)?;
         }
         self.folders(batch, found, &mut beside)?;
-        self.nested(batch, found, &mut beside)?;
+        self.nested(batch, index, found, &mut beside)?;
         if !beside.entries.is_empty() {
             let tree = put_tree(batch, &beside.entries)?;
             let parents = beside.parents.iter().copied().filter(|id| *id != self.base).collect();
@@ -117,23 +124,9 @@ impl Sources<'_> {
             }
         };
         let staged = index.against(cache);
-        let mut keep = || -> Result<(ObjectId, Vec<ObjectId>)> {
-            self.copy_blobs(agent, batch, &staged.edits)?;
-            let whole = tree::edit(self.reader, batch, cache.tree(), &staged.edits)?;
-            let mut stages = Vec::new();
-            for edits in &staged.unmerged {
-                self.copy_blobs(agent, batch, edits)?;
-                stages.push(tree::edit(self.reader, batch, oid::empty_tree(), edits)?);
-            }
-            Ok((whole, stages))
-        };
-        let (whole, stages) = match keep() {
-            Err(why @ Error::Object { .. }) => {
-                let note = Note::NotKept { what: "what is staged".to_owned(), why: why.to_string() };
-                beside.notes.push(note);
-                return Ok(false);
-            }
-            other => other?,
+        let Some((whole, stages)) = self.hold(agent, batch, cache, &staged, "what is staged", &mut beside.notes)?
+        else {
+            return Ok(false);
         };
         beside.state.index = Some(oid::of(whole));
         beside.state.unmerged = staged.unmerged_count();
@@ -144,11 +137,7 @@ impl Sources<'_> {
             }
             beside.entries.insert(INDEX, (EntryKind::Tree, whole));
         }
-        for (name, stage) in STAGES.into_iter().zip(stages) {
-            if stage != oid::empty_tree() {
-                beside.entries.insert(name, (EntryKind::Tree, stage));
-            }
-        }
+        beside.entries.extend(stages);
         let (mut absent, mut skipped) = (Vec::new(), Vec::new());
         for (path, _) in index.skipped() {
             if self.root.has(path) { &mut skipped } else { &mut absent }.push(path);
@@ -160,6 +149,40 @@ impl Sources<'_> {
             }
         }
         Ok(is_sparse)
+    }
+
+    /// Brings what is staged into the store: as one tree, and one each for the sides of what a merge left open; nothing,
+    /// and a note, where it cannot be.
+    fn hold(
+        &self,
+        agent: &AgentRepo,
+        batch: &mut Batch<'_>,
+        cache: &Index,
+        staged: &Staged,
+        what: &str,
+        notes: &mut Vec<Note>,
+    ) -> Result<Option<(ObjectId, Entries)>> {
+        let mut keep = || -> Result<_> {
+            self.copy_blobs(agent, batch, &staged.edits)?;
+            let whole = tree::edit(self.reader, batch, cache.tree(), &staged.edits)?;
+            let mut stages = BTreeMap::new();
+            for (name, edits) in STAGES.into_iter().zip(&staged.unmerged) {
+                self.copy_blobs(agent, batch, edits)?;
+                let stage = tree::edit(self.reader, batch, oid::empty_tree(), edits)?;
+                if stage != oid::empty_tree() {
+                    stages.insert(name, (EntryKind::Tree, stage));
+                }
+            }
+            Ok((whole, stages))
+        };
+        match keep() {
+            Ok(held) => Ok(Some(held)),
+            Err(why @ Error::Object { .. }) => {
+                notes.push(Note::NotKept { what: what.to_owned(), why: why.to_string() });
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Copies what is staged, as far as neither the store nor the pinned base holds it.
@@ -183,32 +206,43 @@ impl Sources<'_> {
         Ok(())
     }
 
+    /// Copies a commit with its history, in a batch of its own, and has the commit beside hold it; nothing, and a note,
+    /// where it cannot be.
+    fn commit(
+        &self,
+        agent: &AgentRepo,
+        id: ObjectId,
+        safe: &mut Safe<'_>,
+        name: &str,
+        beside: &mut Beside,
+    ) -> Result<Option<ObjectId>> {
+        let mut copy = || -> Result<ObjectId> {
+            let commit = agent.commit_of(id)?;
+            let mut batch = self.store.objects().batch()?;
+            copy_history(agent, &mut batch, commit, safe)?;
+            batch.finish()?;
+            Ok(commit)
+        };
+        match copy() {
+            Ok(commit) => {
+                beside.parents.insert(commit);
+                Ok(Some(commit))
+            }
+            Err(why @ Error::Object { .. }) => {
+                beside.notes.push(Note::NotKept { what: format!("`{name}`"), why: why.to_string() });
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
     /// What git has begun, and what the agent has committed beside its HEAD.
     fn commits(&self, agent: &AgentRepo, is_sparse: bool, batch: &mut Batch<'_>, beside: &mut Beside) -> Result<()> {
         let under_way = in_progress::read(agent);
         let mut files = under_way.files;
         beside.state.in_progress = under_way.operations;
         let mut safe = Safe::new(self.base, self.user);
-        let mut keep = |name: &str, id: ObjectId, beside: &mut Beside| -> Result<Option<ObjectId>> {
-            let mut copy = || -> Result<ObjectId> {
-                let commit = agent.commit_of(id)?;
-                let mut batch = self.store.objects().batch()?;
-                copy_history(agent, &mut batch, commit, &mut safe)?;
-                batch.finish()?;
-                Ok(commit)
-            };
-            match copy() {
-                Ok(commit) => {
-                    beside.parents.insert(commit);
-                    Ok(Some(commit))
-                }
-                Err(why @ Error::Object { .. }) => {
-                    beside.notes.push(Note::NotKept { what: format!("`{name}`"), why: why.to_string() });
-                    Ok(None)
-                }
-                Err(other) => Err(other),
-            }
-        };
+        let mut keep = |name: &str, id, beside: &mut Beside| self.commit(agent, id, &mut safe, name, beside);
         for id in under_way.heads {
             keep("a commit of what is under way", id, beside)?;
         }
@@ -275,34 +309,43 @@ impl Sources<'_> {
         Ok(())
     }
 
-    fn nested(&self, batch: &mut Batch<'_>, found: &Found, beside: &mut Beside) -> Result<()> {
+    fn nested(&self, batch: &mut Batch<'_>, index: &Index, found: &Found, beside: &mut Beside) -> Result<()> {
         let paths = found.notes.iter().filter_map(|note| match note {
             Note::NestedRepository(path) => Some(path),
             _ => None,
         });
+        let places = self.workspace.repositories(self.root, self.reader, self.limit);
+        beside.notes.extend(match self.agent {
+            Some(agent) => places.linked_elsewhere(agent.repo),
+            None => places.own_elsewhere().into_iter().collect(),
+        });
         let mut trees = BTreeMap::new();
         for (at, path) in paths.enumerate() {
-            let kept = match at {
-                NESTED_MAX.. => Some(Err(format!("more than {NESTED_MAX} are not kept"))),
-                _ => nested::keep(self.root, path.as_ref(), &self.workspace.admin, self.reader, batch, self.limit)?,
-            };
-            match kept {
-                None => {}
-                Some(Err(why)) => beside.notes.push(Note::NotKept { what: format!("`{path}/.git`"), why }),
-                Some(Ok(nested)) => {
-                    let mut entries = BTreeMap::from([
-                        (NESTED_FILES, (EntryKind::Tree, nested.files)),
-                        (NESTED_PATH, (EntryKind::Blob, batch.put(ObjectKind::Blob, path)?)),
-                    ]);
-                    if nested.files == oid::empty_tree() {
-                        batch.put(ObjectKind::Tree, b"")?;
-                    }
-                    let folders = batch.put(ObjectKind::Blob, &listed(&nested.folders))?;
-                    entries.insert(FOLDERS, (EntryKind::Blob, folders));
-                    trees.insert(format!("{at:03}"), (EntryKind::Tree, put_tree(batch, &entries)?));
-                    beside.nested.push(nested);
+            if at >= NESTED_MAX {
+                let why = format!("more than {NESTED_MAX} are not kept");
+                beside.notes.push(Note::NotKept { what: format!("`{path}/.git`"), why });
+                continue;
+            }
+            let (kept, note) = places.keep(path.as_ref(), batch)?;
+            beside.notes.extend(note);
+            let Some(nested) = kept else { continue };
+            let mut entries = BTreeMap::from([(NESTED_PATH, blob(batch, path)?)]);
+            if let Some(pointer) = nested.pointer {
+                entries.insert(NESTED_POINTER, (pointer.entry_kind(), pointer.id));
+            }
+            if let Some(place) = &nested.place {
+                entries.insert(NESTED_DIR, blob(batch, &place.dir)?);
+                entries.insert(NESTED_FILES, (EntryKind::Tree, place.files));
+                entries.insert(FOLDERS, blob(batch, &listed(&place.folders))?);
+                if place.files == oid::empty_tree() {
+                    batch.put(ObjectKind::Tree, b"")?;
+                }
+                if let Some(name) = place.linked() {
+                    self.linked(name, batch, index, &mut entries, beside)?;
                 }
             }
+            trees.insert(format!("{at:03}"), (EntryKind::Tree, put_tree(batch, &entries)?));
+            beside.nested.push(nested);
         }
         if !trees.is_empty() {
             let trees = trees.iter().map(|(name, entry)| (name.as_str(), *entry)).collect();
@@ -310,6 +353,40 @@ impl Sources<'_> {
         }
         Ok(())
     }
+
+    /// What a linked worktree alone leads to in the agent's own repository: its HEAD, what it has begun, what is staged.
+    fn linked(
+        &self,
+        name: &str,
+        batch: &mut Batch<'_>,
+        index: &Index,
+        entries: &mut Entries,
+        beside: &mut Beside,
+    ) -> Result<()> {
+        let Some(worktree) = self.agent.and_then(|agent| agent.repo.linked(name)) else { return Ok(()) };
+        let mut safe = Safe::new(self.base, self.user);
+        for id in worktree.head().into_iter().chain(in_progress::read(&worktree).heads) {
+            self.commit(&worktree, id, &mut safe, &format!("a commit of the worktree `{name}`"), beside)?;
+        }
+        let what = format!("what is staged in the worktree `{name}`");
+        match worktree.index() {
+            Ok(Some(staged)) => {
+                let held = self.hold(&worktree, batch, index, &staged.against(index), &what, &mut beside.notes)?;
+                if let Some((whole, stages)) = held.filter(|(whole, _)| *whole != oid::empty_tree()) {
+                    entries.insert(INDEX, (EntryKind::Tree, whole));
+                    entries.extend(stages);
+                }
+            }
+            Ok(None) => {}
+            Err(why) => beside.notes.push(Note::NotKept { what, why }),
+        }
+        Ok(())
+    }
+}
+
+/// The entry of a file with these bytes.
+fn blob(batch: &mut Batch<'_>, bytes: &[u8]) -> Result<(EntryKind, ObjectId)> {
+    Ok((EntryKind::Blob, batch.put(ObjectKind::Blob, bytes)?))
 }
 
 /// Paths, each with a zero at its end.

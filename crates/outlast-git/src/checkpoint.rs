@@ -94,6 +94,13 @@ pub enum Note {
         /// What was wrong.
         why: String,
     },
+    /// A repository of the agent's is outside the workspace: what it alone holds is not kept.
+    RepositoryElsewhere {
+        /// What names it.
+        path: BString,
+        /// Where it is.
+        to: BString,
+    },
     /// The agent's own commits could not be copied: only the working tree is safe.
     HeadNotCopied {
         /// The agent's HEAD.

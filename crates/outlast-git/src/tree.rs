@@ -107,6 +107,11 @@ pub(crate) fn entries(source: &dyn Source, tree: ObjectId) -> Result<BTreeMap<BS
         .collect()
 }
 
+/// One entry of one tree object that is no folder.
+pub(crate) fn entry(source: &dyn Source, tree: ObjectId, name: &str) -> Result<Option<Leaf>> {
+    Ok(entries(source, tree)?.get(name.as_bytes().as_bstr()).and_then(|(mode, id)| Leaf::of(*mode, *id)))
+}
+
 /// Visits what differs between two trees, tree objects included: `visit(path, is_tree, old, new)`.
 pub(crate) fn walk_diff(
     source: &dyn Source,

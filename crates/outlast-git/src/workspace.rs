@@ -17,10 +17,12 @@ use gix::bstr::BString;
 use outlast_core::{Oid, RunId, TaskId};
 use serde::{Deserialize, Serialize};
 
+use crate::inside::Folder;
 use crate::lock::Lock;
 use crate::settings::Settings;
+use crate::source::Reader;
 use crate::tree::Leaf;
-use crate::{Error, Kind, Result, Store, durable, oid};
+use crate::{Error, Kind, Result, Store, durable, nested, oid};
 
 pub use remove::{Listed, Pinned, Removal, size_of};
 
@@ -153,6 +155,11 @@ impl Workspace {
     /// What was noted at creation.
     pub fn report(&self) -> &Report {
         &self.meta.report
+    }
+
+    /// Where repositories in its tree are looked for.
+    pub(crate) fn repositories<'a>(&'a self, root: &'a Folder, reader: &'a Reader, limit: u64) -> nested::Tree<'a> {
+        nested::Tree { root, path: &self.meta.path, admin: &self.admin, reader, limit }
     }
 
     pub(crate) fn lock(&self) -> Result<Lock> {

@@ -12,7 +12,7 @@ use crate::copy::{Safe, copy_history};
 use crate::scan::{self, index::Index};
 use crate::source::Source;
 use crate::workspace::{Workspace, create, load_meta};
-use crate::{Error, Result, Store, UserRepo, durable, nested, oid};
+use crate::{Error, Result, Store, UserRepo, durable, oid};
 
 /// Whether everything in a workspace is saved in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Workspace {
         }));
         for note in &found.notes {
             if let Note::NestedRepository(path) = note
-                && !nested::is_kept(&root, path.as_ref(), &self.admin, &reader, FILE_LIMIT_DEFAULT)?
+                && !self.repositories(&root, &reader, FILE_LIMIT_DEFAULT).is_kept(path.as_ref())?
             {
                 open.push(format!("`{path}/.git` differs from the last checkpoint"));
             }
@@ -110,6 +110,10 @@ impl Workspace {
         let Some(agent) = agent else { return Ok(Vec::new()) };
         let mut tips: Vec<(String, ObjectId)> = agent.refs().into_iter().collect();
         tips.extend(agent.head().map(|id| ("HEAD".to_owned(), id)));
+        for name in agent.names("worktrees") {
+            let head = agent.linked(&name).and_then(|worktree| worktree.head());
+            tips.extend(head.map(|id| (format!("the worktree `{name}`"), id)));
+        }
         tips.extend(agent.stashes().into_iter().map(|id| ("stash".to_owned(), id)));
         let shown = String::from_utf8_lossy(&store.tips(&self.meta.run)?.unwrap_or_default()).into_owned();
         let base = oid::parse(&self.meta.base)?;

@@ -13,7 +13,9 @@ use gix::objs::Kind as ObjectKind;
 
 use crate::agent_repo::parse_packed;
 use crate::agent_state::AgentState;
-use crate::beside::{ABSENT, ASSUMED, FOLDERS, GIT, NESTED, NESTED_FILES, NESTED_PATH, REFS, SKIPPED, STAGES};
+use crate::beside::{
+    ABSENT, ASSUMED, FOLDERS, GIT, NESTED, NESTED_DIR, NESTED_FILES, NESTED_PATH, NESTED_POINTER, REFS, SKIPPED, STAGES,
+};
 use crate::inside::{Folder, write_inside};
 use crate::source::{Reader, Source};
 use crate::tree::{self, Leaf, join};
@@ -84,7 +86,14 @@ impl Restored {
         for one in entries(&self.reader, nested)?.into_values() {
             let parts = entries(&self.reader, one)?;
             let part = |name: &str| parts.get(name.as_bytes().as_bstr());
-            let inside = join(BString::from(self.blob(part(NESTED_PATH))?).as_bstr(), b".git".as_bstr());
+            let dot_git = join(BString::from(self.blob(part(NESTED_PATH))?).as_bstr(), b".git".as_bstr());
+            if let Some(pointer) = tree::entry(&self.reader, one, NESTED_POINTER)? {
+                self.write(path, &dot_git, pointer)?;
+            }
+            let inside = match part(NESTED_DIR) {
+                Some(dir) => BString::from(self.blob(Some(dir))?),
+                None => dot_git,
+            };
             for (name, leaf) in part(NESTED_FILES).map_or(Ok(Vec::new()), |tree| self.leaves(*tree))? {
                 self.write(path, &join(inside.as_bstr(), name.as_bstr()), leaf)?;
             }

@@ -10,6 +10,7 @@ mod fixture;
 mod hostile;
 mod landings;
 mod merges;
+mod pointers;
 mod pruning;
 mod refusals;
 mod restores;
