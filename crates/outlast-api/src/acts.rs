@@ -42,6 +42,13 @@ pub enum Act {
         /// Which tasks.
         tasks: Vec<String>,
     },
+    /// Try tasks again that were given up, with their work as it is.
+    Retry {
+        /// Which run.
+        run: String,
+        /// Which tasks.
+        tasks: Vec<String>,
+    },
     /// Archive work and give it up.
     Discard {
         /// Which run.

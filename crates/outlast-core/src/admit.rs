@@ -3,6 +3,10 @@
 //! An outcome that carries an older attempt or epoch than the living one is stale and is refused: whoever sent it was
 //! given up. A command that has already had its effect yields no record, so that repeating it is harmless.
 
+mod rejection;
+
+pub use rejection::Rejection;
+
 use crate::budget::{Allowed, Estimate, Reached};
 use crate::class::Class;
 use crate::core::Core;
@@ -120,6 +124,13 @@ pub enum Command {
         /// Its task.
         task: TaskId,
     },
+    /// A person wants a task tried again that was given up.
+    Retry {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+    },
     /// The work is archived.
     Discarded {
         /// Its run.
@@ -163,7 +174,7 @@ impl Command {
                 Some(Stream::Account(account.clone()))
             }
             Self::LedgerCounted { .. } => Some(Stream::Ledger),
-            Self::Land { .. } | Self::Landing { .. } | Self::TryNow(_) => None,
+            Self::Land { .. } | Self::Landing { .. } | Self::Retry { .. } | Self::TryNow(_) => None,
         }
     }
 }
@@ -221,41 +232,6 @@ pub enum LandingNews {
     },
 }
 
-/// Why a command became no record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Rejection {
-    /// There is no such run.
-    #[error("no run `{0}`")]
-    NoRun(RunId),
-    /// There is no such task.
-    #[error("no task `{1}` in run `{0}`")]
-    NoTask(RunId, TaskId),
-    /// A run of this id exists.
-    #[error("run `{0}` exists already")]
-    RunExists(RunId),
-    /// It comes from an attempt that was given up.
-    #[error("attempt {1} of task `{0}` was given up")]
-    Stale(TaskId, u32),
-    /// The task is in a state in which this cannot be done.
-    #[error("task `{task}` is {state}: cannot {wish}")]
-    Illegal {
-        /// Which task.
-        task: TaskId,
-        /// The state it is in.
-        state: &'static str,
-        /// What was wanted.
-        wish: &'static str,
-    },
-    /// It can land only after what it needs.
-    #[error("task `{task}` starts from `{need}`, which has not landed")]
-    NeedNotLanded {
-        /// Which task.
-        task: TaskId,
-        /// What it needs.
-        need: TaskId,
-    },
-}
-
 impl Core {
     /// Turns a command into the facts that it makes true.
     ///
@@ -269,6 +245,7 @@ impl Core {
             Command::ResumeRun(run) => self.admit_mode(now, run, Mode::Running, Fact::RunResumed),
             Command::Land { run, task } => self.admit_land(now, run, task),
             Command::Discard { run, task } => self.admit_discard(now, run, task),
+            Command::Retry { run, task } => self.admit_retry(now, run, task),
             Command::CloseAccount { account, class, until } => Ok(self.admit_closing(now, account, class, until)),
             Command::AccountAnswered(account) => Ok(self.admit_answered(now, account)),
             Command::Attempt { run, task, number, epoch, news } => {
@@ -431,17 +408,17 @@ impl Core {
         }
     }
 
-    fn find(&self, run: &RunId, task: &TaskId) -> Result<&Task, Rejection> {
+    pub(crate) fn find(&self, run: &RunId, task: &TaskId) -> Result<&Task, Rejection> {
         let found: &Run = self.runs.get(run).ok_or_else(|| Rejection::NoRun(run.clone()))?;
         found.task(task).ok_or_else(|| Rejection::NoTask(run.clone(), task.clone()))
     }
 }
 
-const fn on_task(at: Timestamp, run: RunId, task: TaskId, fact: Fact) -> Record {
+pub(crate) const fn on_task(at: Timestamp, run: RunId, task: TaskId, fact: Fact) -> Record {
     Record { at, stream: Stream::Task(run, task), fact }
 }
 
-fn illegal(task: &Task, wish: &'static str) -> Rejection {
+pub(crate) fn illegal(task: &Task, wish: &'static str) -> Rejection {
     Rejection::Illegal { task: task.id.clone(), state: task.state(), wish }
 }
 

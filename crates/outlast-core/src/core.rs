@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::again;
 use crate::class::{Class, Remedy};
 use crate::give_up::{give_up, give_up_dependants};
 use crate::ids::{AccountId, Epoch, RunId, TaskId};
@@ -152,6 +153,7 @@ fn apply_task(run: &mut Run, id: &TaskId, at: Timestamp, fact: &Fact) {
     match fact {
         Fact::AttemptEnded { number } => attempt_ended(run, index, *number, at),
         Fact::Verified { verdict, .. } => verified(run, index, verdict, at),
+        Fact::RetryRequested => again::retried(run, index),
         Fact::LandRequested
         | Fact::LandingStarted { .. }
         | Fact::Landed { .. }

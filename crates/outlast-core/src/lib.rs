@@ -4,6 +4,7 @@
 //! [`record`], what should happen leaves as an operation. The same code runs live, in replay and in the simulator.
 
 pub mod admit;
+mod again;
 mod alike;
 pub mod budget;
 pub mod class;

@@ -18,7 +18,8 @@ use crate::usage::Usage;
 /// The version that is written with every record of today.
 ///
 /// 2: an exchange has its id, and the ledger a stream.
-pub const VERSION: u16 = 2;
+/// 3: a person can have a task tried again.
+pub const VERSION: u16 = 3;
 
 /// One fact, when it came to be, and whose history it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -228,6 +229,8 @@ pub enum Fact {
         /// For people: names and commands.
         detail: String,
     },
+    /// A person asked for this task to be tried again, with its work as it is and all its tries.
+    RetryRequested,
     /// A person asked for this task's work to be archived and given up.
     DiscardRequested,
     /// The work is archived and the workspace is gone.

@@ -40,6 +40,12 @@ pub(crate) fn core(journal: &str) -> Core {
     core
 }
 
+/// The records of a line.
+pub(crate) fn records(core: &Core, line: &str) -> Vec<Record> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    read(core, &words).into_iter().map(|(stream, fact)| Record { at: Timestamp::EPOCH, stream, fact }).collect()
+}
+
 /// The facts of a line, each with its stream.
 fn read(core: &Core, words: &[&str]) -> Vec<(Stream, Fact)> {
     let on_run = |fact| vec![(Stream::Run(run()), fact)];
@@ -126,6 +132,7 @@ fn task_fact(id: &str, words: &[&str]) -> Fact {
         ["landing", new] => Fact::LandingStarted { old: None, new: oid(new) },
         ["landed", commit] => Fact::Landed { commit: oid(commit) },
         ["refused", cause] => Fact::LandingRefused { cause: named::<LandingCause>(cause), detail: "why".into() },
+        ["retry"] => Fact::RetryRequested,
         ["discard"] => Fact::DiscardRequested,
         ["discarded"] => Fact::Discarded,
         _ => panic!("no such line: {id} {words:?}"),
@@ -237,6 +244,7 @@ fn show_fact(fact: &Fact) -> String {
         Fact::LandingStarted { new, .. } => format!("landing {new}"),
         Fact::Landed { commit } => format!("landed {commit}"),
         Fact::LandingRefused { cause, .. } => format!("refused {}", cause.name()),
+        Fact::RetryRequested => "retry".into(),
         Fact::DiscardRequested => "discard".into(),
         Fact::Discarded => "discarded".into(),
         Fact::AccountClosed { class, until, guessed } => {

@@ -11,6 +11,8 @@ use outlast_core::{AccountId, AgentName, Class, Epoch, ExchangeId, Fact, Oid, Ta
 const V1: &str = include_str!("golden/facts-v1.jsonl");
 /// What version 2 writes and version 1 did not.
 const V2: &str = include_str!("golden/facts-v2.jsonl");
+/// What version 3 writes and version 2 did not.
+const V3: &str = include_str!("golden/facts-v3.jsonl");
 
 fn oid() -> Oid {
     Oid::new("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
@@ -26,6 +28,10 @@ const USAGE: Usage = Usage {
     unmetered: 0,
     exchanges: 1,
 };
+
+fn facts_of_v3() -> Vec<Fact> {
+    vec![Fact::RetryRequested]
+}
 
 fn facts_of_v2() -> Vec<Fact> {
     let exchange = Some(ExchangeId::new("019a2b3c4d5-7"));
@@ -138,7 +144,7 @@ fn facts_of_v1() -> Vec<Fact> {
 
 #[test]
 fn every_fact_is_written_as_it_always_was_and_reads_as_the_same() {
-    for (facts, golden) in [(facts_of_v1(), V1), (facts_of_v2(), V2)] {
+    for (facts, golden) in [(facts_of_v1(), V1), (facts_of_v2(), V2), (facts_of_v3(), V3)] {
         let written: Vec<String> = facts.iter().map(|fact| serde_json::to_string(fact).unwrap()).collect();
         let golden: Vec<&str> = golden.lines().collect();
         assert_eq!(written, golden);
@@ -149,7 +155,7 @@ fn every_fact_is_written_as_it_always_was_and_reads_as_the_same() {
 
 #[test]
 fn a_record_stays_small() {
-    for fact in facts_of_v1().into_iter().chain(facts_of_v2()) {
+    for fact in facts_of_v1().into_iter().chain(facts_of_v2()).chain(facts_of_v3()) {
         assert!(serde_json::to_string(&fact).unwrap().len() < 300, "{fact:?}");
     }
 }

@@ -113,6 +113,10 @@ pub async fn perform(engine: &LoopHandle, act: Act) -> Result<Acted, Error> {
             let id = RunId::new(&run);
             (run, each(engine, &id, tasks, |run, task| Command::Discard { run, task }).await?)
         }
+        Act::Retry { run, tasks } => {
+            let id = RunId::new(&run);
+            (run, each(engine, &id, tasks, |run, task| Command::Retry { run, task }).await?)
+        }
     };
     Ok(Acted { schema: schema("act"), run, tasks })
 }
@@ -132,9 +136,11 @@ async fn each(
     for task in &tasks {
         let refused = match engine.tell(command(run.clone(), TaskId::new(task))).await {
             Ok(()) => None,
-            Err(Error::Rejected(rejection @ (Rejection::Illegal { .. } | Rejection::NeedNotLanded { .. }))) => {
-                Some(rejection)
-            }
+            Err(Error::Rejected(
+                rejection @ (Rejection::Illegal { .. }
+                | Rejection::NeedNotLanded { .. }
+                | Rejection::NeedWithoutResult { .. }),
+            )) => Some(rejection),
             Err(error) => return Err(error),
         };
         refusals.push(refused);

@@ -98,6 +98,10 @@ fn rejected(rejection: &Rejection) -> Diagnostic {
         Rejection::NeedNotLanded { need, .. } => {
             Diagnostic::error("task/need-not-landed", ExitCode::Conflict, what).fix(format!("outlast land {need}"))
         }
+        Rejection::NeedWithoutResult { need, .. } => {
+            Diagnostic::error("task/need-without-result", ExitCode::TasksFailed, what)
+                .fix(format!("outlast retry {need}"))
+        }
         Rejection::RunExists(_) | Rejection::Stale(..) => Diagnostic::error("outlast/defect", ExitCode::Defect, what),
         Rejection::Illegal { .. } => Diagnostic::error("task/state", ExitCode::Usage, what).fix("outlast status"),
     }

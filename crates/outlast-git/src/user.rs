@@ -3,6 +3,7 @@
 //! What is written here is written by two operations only: pins (`refs/outlast/base/`) and a landing. Everything else
 //! reads.
 
+mod looks;
 mod open;
 mod pins;
 mod targets;

@@ -15,11 +15,11 @@ use outlast_engine::RepoHome;
 use crate::failure::Failure;
 use crate::text;
 
-/// Makes sure that a person has approved what this plan would run.
-pub(crate) fn require(home: &RepoHome, plan: &Plan, yes: bool) -> Result<(), Failure> {
+/// Makes sure that a person has approved what this plan would run: it, or the whole that it is a part of.
+pub(crate) fn require(home: &RepoHome, plan: &Plan, whole: &Plan, yes: bool) -> Result<(), Failure> {
     let hash = outlast_config::approval_hash(plan);
     let file = home.root().join("approved");
-    if is_approved(&file, &hash) {
+    if is_approved(&file, &hash) || is_given(home, whole) {
         return Ok(());
     }
     if !yes && !asked(plan)? {
@@ -32,6 +32,11 @@ pub(crate) fn require(home: &RepoHome, plan: &Plan, yes: bool) -> Result<(), Fai
     keep(&file, &hash).map_err(|error| {
         Diagnostic::error("host/cannot", ExitCode::Host, format!("{}: {error}", file.display())).into()
     })
+}
+
+/// Whether a person has approved what this plan would run.
+pub(crate) fn is_given(home: &RepoHome, plan: &Plan) -> bool {
+    is_approved(&home.root().join("approved"), &outlast_config::approval_hash(plan))
 }
 
 fn is_approved(file: &PathBuf, hash: &str) -> bool {
@@ -68,10 +73,12 @@ fn asked(plan: &Plan) -> Result<bool, Failure> {
 }
 
 /// Every command of a plan, each once, in the order in which it would run.
-fn commands(plan: &Plan) -> Vec<String> {
+pub(crate) fn commands(plan: &Plan) -> Vec<String> {
     let mut commands: Vec<String> = plan.run.setup.clone();
-    commands
-        .extend(plan.agents.values().filter(|agent| !agent.command.is_empty()).map(|agent| agent.command.join(" ")));
+    commands.extend(plan.agents.values().filter(|agent| !agent.command.is_empty()).map(|agent| {
+        let set = agent.env.iter().map(|(name, value)| format!("{name}={value}"));
+        set.chain([agent.command.join(" ")]).collect::<Vec<_>>().join(" ")
+    }));
     for task in &plan.tasks {
         commands.extend(task.steps.iter().filter_map(|step| step.command.clone()));
         commands.extend(task.verify.iter().cloned());

@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Pause(RunSelection),
     /// Go on with a run, also after a crash or a reboot; where it goes on already, try now what waits for a limit.
     Resume(Resume),
+    /// Try tasks again that were given up, with their work as it is, and go on with their run.
+    Retry(Retry),
     /// Park the living agents of a run and end its engine.
     Stop(RunSelection),
     /// Show a run on one screen.
@@ -132,6 +134,9 @@ pub(crate) struct Run {
     /// Spend this much US dollars at most, in place of what the plan says.
     #[arg(long, value_name = "USD", value_parser = usd_micros)]
     pub(crate) budget: Option<u64>,
+    /// Start tasks, too, that have landed already as they stand in the plan.
+    #[arg(long)]
+    pub(crate) again: bool,
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -166,11 +171,24 @@ pub(crate) struct RunSelection {
 /// `outlast resume`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Resume {
-    /// The run; without it, the newest that is not finished.
-    pub(crate) run: Option<String>,
+    /// The run, or tasks of the newest that were given up and are tried again (as by `retry`); without it, the newest
+    /// run that is not finished.
+    #[arg(value_name = "RUN|TASK")]
+    pub(crate) what: Vec<String>,
     /// Spend this much US dollars at most from now on, what is spent included.
     #[arg(long, value_name = "USD", value_parser = usd_micros)]
     pub(crate) budget: Option<u64>,
+    /// Leave when everything that is left waits.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// `outlast retry`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Retry {
+    /// Which tasks.
+    #[command(flatten)]
+    pub(crate) selection: TaskSelection,
     /// Leave when everything that is left waits.
     #[arg(long)]
     pub(crate) no_wait: bool,

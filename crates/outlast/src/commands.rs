@@ -61,6 +61,7 @@ pub(crate) fn dispatch(args: Args, spawner: Result<Spawner, outlast_process::Err
         Some(Command::Pause(selection)) => act::pause(given, &selection),
         Some(Command::Stop(selection)) => act::stop(given, &selection),
         Some(Command::Resume(resume)) => resume::perform(given, &resume),
+        Some(Command::Retry(retry)) => resume::retry(given, &retry),
         Some(Command::Status(selection)) => status::perform(&given, &selection),
         Some(Command::Log(selection)) => log::perform(&given, &selection),
         Some(Command::Diff(diff)) => diff::perform(&given, &diff),

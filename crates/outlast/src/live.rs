@@ -81,6 +81,7 @@ fn said(fact: &Fact) -> Option<String> {
         Fact::LandingRefused { cause, detail } => {
             styled(YELLOW, format!("does not land ({}): {}", cause.name(), shown(detail)))
         }
+        Fact::RetryRequested => "is tried again, with its work as it is".to_owned(),
         Fact::Discarded => "is discarded; its work is archived".to_owned(),
         Fact::AccountClosed { class, until, guessed } => {
             let when = if *guessed { "tried again at" } else { "until" };

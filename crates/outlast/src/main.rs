@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod detach;
 mod failure;
+mod landed;
 mod live;
 mod logfile;
 mod places;

@@ -72,6 +72,15 @@ impl Journalled {
     }
 }
 
+/// What was named is neither.
+pub(crate) fn no_run_or_task(name: &str) -> Failure {
+    let what = format!("there is no run `{name}`, and the newest run has no such task");
+    Diagnostic::error("run/none", ExitCode::NotFound, what)
+        .fix("outlast    # lists every run")
+        .fix("outlast status")
+        .into()
+}
+
 fn none(run: Option<&str>) -> Failure {
     let what = run.map_or_else(|| "there is no run yet".to_owned(), |run| format!("there is no run `{run}`"));
     let told = Diagnostic::error("run/none", ExitCode::NotFound, what);

@@ -159,6 +159,7 @@ fn landing_fact() -> impl Strategy<Value = Fact> {
         oid().prop_map(|new| Fact::LandingStarted { old: None, new }),
         oid().prop_map(|commit| Fact::Landed { commit }),
         cause.prop_map(|cause| Fact::LandingRefused { cause, detail: String::new() }),
+        Just(Fact::RetryRequested),
         Just(Fact::DiscardRequested),
         Just(Fact::Discarded),
     ]
@@ -255,6 +256,7 @@ proptest! {
                 drop(core.admit(now, command));
             }
             drop(core.admit(now, Command::Land { run: run(), task: task.into() }));
+            drop(core.admit(now, Command::Retry { run: run(), task: task.into() }));
             drop(core.admit(now, Command::Discard { run: run(), task: task.into() }));
         }
     }

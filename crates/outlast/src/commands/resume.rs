@@ -1,43 +1,91 @@
-//! `outlast resume`: go on with a run, also after a crash, a reset or a reboot.
+//! `outlast resume`: go on with a run, also after a crash, a reset or a reboot; `outlast retry`: have tasks of it tried
+//! again that were given up.
 
-use outlast_api::{Act, ExitCode};
-use outlast_core::RunId;
-use outlast_core::run::Mode;
+use outlast_api::{Act, Acted, ExitCode};
+use outlast_core::admit::Command;
+use outlast_core::run::{Mode, Run};
+use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::perform as act;
 
-use crate::args::Resume;
+use crate::args::{Resume, Retry, TaskSelection};
+use crate::commands::status::now;
 use crate::commands::{Given, budget, say};
 use crate::failure::Failure;
 use crate::remote;
-use crate::selection::Journalled;
+use crate::selection::{Journalled, no_run_or_task, tasks};
 use crate::session::block_on;
 use crate::watch::{Stay, Watch};
 
+/// What to go on with.
+struct GoingOn {
+    run: RunId,
+    /// Tasks that were given up and are tried again first.
+    retry: Vec<TaskId>,
+    budget: Option<u64>,
+    no_wait: bool,
+}
+
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
-    let id = which(&given, resume.run.as_deref())?;
-    let wish = Act::Resume { run: id.to_string() };
-    let raise = match resume.budget {
+    let (run, retry) = which(&given, &resume.what)?;
+    go_on(given, GoingOn { run, retry, budget: resume.budget, no_wait: resume.no_wait })
+}
+
+pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
+    let (journalled, id) = Journalled::find(&given.places, retry.selection.run.as_deref())?;
+    let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
+    let mut wanted = named(run, &retry.selection)?;
+    if retry.selection.all {
+        wanted.retain(|task| run.task(task).is_some_and(|task| matches!(task.state(), "failed" | "blocked")));
+    }
+    if wanted.is_empty() {
+        say(&format!("no such task of {id} was given up: there is nothing to try again"));
+        return Ok(ExitCode::Ok);
+    }
+    check(&journalled.core, &id, &wanted)?;
+    go_on(given, GoingOn { run: id, retry: wanted, budget: None, no_wait: retry.no_wait })
+}
+
+/// The tasks that a selection names; what others wait for comes before them.
+fn named(run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
+    let mut wanted = tasks(run, selection)?;
+    wanted.sort_by_key(|task| run.task(task).is_none_or(|task| task.state() != "failed"));
+    Ok(wanted)
+}
+
+fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
+    let GoingOn { run: id, retry, budget, no_wait } = wish;
+    let retry = (!retry.is_empty())
+        .then(|| Act::Retry { run: id.to_string(), tasks: retry.iter().map(ToString::to_string).collect() });
+    let resume = Act::Resume { run: id.to_string() };
+    let raise = match budget {
         Some(usd) => Some(budget::change(&given.places.user_config()?, &id, Some(usd), None)?),
         None => None,
     };
+    // A run that is over goes on with what is tried again in it, and only then can its budget be another.
+    let wishes: Vec<Act> = retry.into_iter().chain(raise).chain([resume]).collect();
     if let Some(holder) = given.places.home.engine() {
         let asked = async {
-            if let Some(raise) = &raise {
-                remote::act(&holder, raise).await?;
+            let mut retried = None;
+            for wish in &wishes {
+                let acted = remote::act(&holder, wish).await?;
+                if matches!(wish, Act::Retry { .. }) {
+                    retried = Some(acted);
+                }
             }
-            remote::act(&holder, &wish).await?;
             // Nothing else is to be resumed: whoever says so knows that what it waits for is over.
-            remote::act(&holder, &Act::TryNow { run: id.to_string() }).await
+            remote::act(&holder, &Act::TryNow { run: id.to_string() }).await?;
+            Ok(retried)
         };
         match block_on(asked) {
-            Ok(_) => {
+            Ok(retried) => {
+                let refused = retried.as_ref().map_or(ExitCode::Ok, refusals);
                 let until = match holder.ends_with.as_deref() {
                     Some(other) if other != id.as_str() => format!(", and is parked again when that ends with {other}"),
                     _ => String::new(),
                 };
                 let tries = "; what waits for a limit is tried now";
                 say(&format!("{id} goes on in the engine that is running (process {}){until}{tries}", holder.pid));
-                return Ok(ExitCode::Ok);
+                return Ok(refused);
             }
             // It was about to leave: this is the next engine, as soon as that one is gone.
             Err(failure) if remote::is_leaving(&failure) => given.places.home.until_free()?,
@@ -45,23 +93,80 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
         }
     }
     let repository = given.places.repository()?;
-    let stay = Stay { no_wait: resume.no_wait, json: given.json };
+    let stay = Stay { no_wait, json: given.json };
     let places = given.places.clone();
     let session = given.session()?;
     block_on(async move {
         let engine = session.open(repository, true).await?;
         let watch = Watch::new(&engine)?;
-        for wish in raise.into_iter().chain([wish]) {
-            act(engine.handle(), wish).await?;
+        let mut refused = ExitCode::Ok;
+        for wish in wishes {
+            let retries = matches!(wish, Act::Retry { .. });
+            let acted = act(engine.handle(), wish).await?;
+            if retries {
+                refused = refusals(&acted);
+            }
         }
-        watch.stay_to_the_end(engine, &places, &id, stay).await
+        let ended = watch.stay_to_the_end(engine, &places, &id, stay).await?;
+        Ok(ExitCode::worst([refused, ended]))
     })
 }
 
-/// The run that was named, or the newest that is not finished, or else the newest.
-fn which(given: &Given, run: Option<&str>) -> Result<RunId, Failure> {
-    let (journalled, newest) = Journalled::find(&given.places, run)?;
-    let open = journalled.core.runs.values().filter(|run| !matches!(run.mode, Mode::Finished(_)));
-    let open = open.max_by_key(|run| run.started_at).map(|run| run.id.clone());
-    Ok(if run.is_some() { newest } else { open.unwrap_or(newest) })
+/// Refuses a wish of which nothing can be done, before an engine is opened that would go on with other work.
+fn check(core: &Core, run: &RunId, wanted: &[TaskId]) -> Result<(), Failure> {
+    let mut core = core.clone();
+    let mut refused = Vec::new();
+    for task in wanted {
+        match core.admit(now(), Command::Retry { run: run.clone(), task: task.clone() }) {
+            Ok(records) => records.iter().for_each(|record| core.apply(record)),
+            Err(rejection) => refused.push(rejection),
+        }
+    }
+    if refused.len() < wanted.len() {
+        return Ok(());
+    }
+    let Some(last) = refused.pop() else { return Ok(()) };
+    for other in &refused {
+        say(&format!("not tried again: {other}"));
+    }
+    Err(outlast_engine::Error::Rejected(last).into())
+}
+
+/// Says which tasks are not tried again, and why.
+fn refusals(acted: &Acted) -> ExitCode {
+    let mut code = ExitCode::Ok;
+    for why in acted.tasks.iter().filter_map(|task| task.refused.as_ref()) {
+        say(&format!("not tried again: {why}"));
+        code = ExitCode::TasksFailed;
+    }
+    code
+}
+
+/// The run that was named, or the newest that is not finished, or else the newest; with the tasks that were named.
+fn which(given: &Given, what: &[String]) -> Result<(RunId, Vec<TaskId>), Failure> {
+    let Some((first, rest)) = what.split_first() else {
+        let (journalled, newest) = Journalled::find(&given.places, None)?;
+        let open = journalled.core.runs.values().filter(|run| !matches!(run.mode, Mode::Finished(_)));
+        let open = open.max_by_key(|run| run.started_at).map(|run| run.id.clone());
+        return Ok((open.unwrap_or(newest), Vec::new()));
+    };
+    let is_absent = |failure: &Failure| failure.diagnostic().exit == ExitCode::NotFound;
+    let (found, names) = match Journalled::find(&given.places, Some(first)) {
+        Err(failure) if is_absent(&failure) => match Journalled::find(&given.places, None) {
+            Err(failure) if is_absent(&failure) => return Err(no_run_or_task(first)),
+            newest => (newest?, what),
+        },
+        named => (named?, rest),
+    };
+    let (journalled, id) = found;
+    let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
+    let selection = TaskSelection { tasks: names.to_vec(), all: false, run: None };
+    match named(run, &selection) {
+        Err(failure) if is_absent(&failure) && names.len() == what.len() => Err(no_run_or_task(first)),
+        tasks => {
+            let tasks = tasks?;
+            check(&journalled.core, &id, &tasks)?;
+            Ok((id, tasks))
+        }
+    }
 }

@@ -6,13 +6,16 @@ use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::{Severity, read_plan};
 use outlast_core::glob::Glob;
 use outlast_core::plan::{Budget, Concurrency, Plan};
-use outlast_core::{AgentName, TaskId};
+use outlast_core::{AgentName, RunId, TaskId};
 use outlast_git::UserRepo;
 
 use crate::approval;
 use crate::args::Run;
-use crate::commands::{Given, print, say};
+use crate::commands::status::{now, view};
+use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
+use crate::landed;
+use crate::selection::Journalled;
 use crate::session::block_on;
 use crate::text::budget::usd_text;
 use crate::text::{self, findings, styled};
@@ -20,15 +23,20 @@ use crate::watch::{Stay, Watch};
 
 pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
-    let plan = plan_of(&given, &repository, run)?;
+    let home = given.places.home.repository(repository.common_dir());
+    let (mut plan, whole) = plan_of(&given, &repository, run)?;
+    let journalled = if run.again { None } else { Journalled::load(home.clone())? };
+    let landed = landed::leave_out(&mut plan, journalled.as_ref(), &repository)?;
+    if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
+        return nothing_left(&given, journalled, id);
+    }
     if run.dry_run {
         return dry_run(&plan);
     }
     if let Some(holder) = given.places.home.engine() {
         return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
     }
-    let home = given.places.home.repository(repository.common_dir());
-    approval::require(&home, &plan, run.yes)?;
+    approval::require(&home, &plan, &whole, run.yes)?;
     let (json, places) = (given.json, given.places.clone());
     let stay = Stay { no_wait: run.no_wait, json };
     let session = given.session()?;
@@ -45,8 +53,17 @@ pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The plan that was named, as the arguments change it.
-fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<Plan, Failure> {
+/// Everything has landed: the run in which it did is what there is to show.
+fn nothing_left(given: &Given, journalled: &Journalled, run: &RunId) -> Result<ExitCode, Failure> {
+    if given.json {
+        print_json(&view(&given.places, journalled, run, now())?)?;
+    }
+    say("nothing is left to do");
+    Ok(ExitCode::Ok)
+}
+
+/// The plan that was named, as the arguments change it, and as it is approved: with all its tasks.
+fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<(Plan, Plan), Failure> {
     let user = given.places.user_config()?;
     let files = given.places.plan_files(repository.root(), run.plan.as_deref())?;
     let checked = read_plan(&files, Some(&user));
@@ -65,6 +82,7 @@ fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<Plan, Fail
     if let Some(agent) = &run.agent {
         use_agent(&mut plan, agent)?;
     }
+    let whole = plan.clone();
     if !run.only.is_empty() {
         keep_only(&mut plan, &run.only)?;
     }
@@ -82,7 +100,7 @@ fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<Plan, Fail
         let told = Diagnostic::error("plan/empty", ExitCode::Plan, "the plan has no task");
         return Err(told.fix("add a [[task]] to it; `outlast init --print` shows one").into());
     }
-    Ok(plan)
+    Ok((plan, whole))
 }
 
 fn use_agent(plan: &mut Plan, agent: &str) -> Result<(), Failure> {

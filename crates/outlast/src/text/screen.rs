@@ -123,6 +123,7 @@ fn advice(status: &Status) -> Vec<String> {
     }
     if let Some(task) = status.tasks.iter().find(|task| task.state == "failed") {
         say(format!("outlast log --run {run} {}", task.id), "shows what happened to it");
+        say(format!("outlast retry --run {run} {}", task.id), "tries it again, with its work as it is");
     }
     advice
 }

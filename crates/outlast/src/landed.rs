@@ -1,0 +1,190 @@
+//! Tasks of a plan that have landed already as they stand in it: what was done and paid for is not done again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::plan::{Plan, Task};
+use outlast_core::run::Run;
+use outlast_core::task::Phase;
+use outlast_core::{Oid, RunId, TaskId};
+use outlast_engine::load_plan;
+use outlast_git::UserRepo;
+
+use crate::commands::say;
+use crate::failure::Failure;
+use crate::selection::Journalled;
+
+/// How many tasks are named before the rest is summed up.
+const NAMED_MAX: usize = 8;
+
+/// Where a task of the plan has landed.
+#[derive(Debug, Clone)]
+struct Place {
+    run: RunId,
+    /// The branch, where the run would not start from what it holds.
+    apart: Option<String>,
+}
+
+/// Takes the tasks out of a plan that have landed, and says so; the newest run in which one did, where there is any.
+///
+/// # Errors
+/// Where what is left needs one of them, and it is not in what the run would start from.
+pub(crate) fn leave_out(
+    plan: &mut Plan,
+    journalled: Option<&Journalled>,
+    repository: &UserRepo,
+) -> Result<Option<RunId>, Failure> {
+    let Some(journalled) = journalled else { return Ok(None) };
+    let landed = find(plan, journalled, repository)?;
+    tell_of_others(plan, journalled, &landed);
+    for task in plan.tasks.iter().filter(|task| !landed.contains_key(&task.id)) {
+        for need in &task.needs {
+            if let Some(Place { run, apart: Some(branch) }) = landed.get(need) {
+                let there = journalled.core.run(run).and_then(|run| run.task(&task.id));
+                let retries = there.is_some_and(|task| matches!(task.state(), "failed" | "blocked"));
+                return Err(apart(&task.id, need, run, branch, retries));
+            }
+        }
+    }
+    plan.tasks.retain(|task| !landed.contains_key(&task.id));
+    for task in &mut plan.tasks {
+        task.needs.retain(|need| !landed.contains_key(need));
+    }
+    let mut by_run: BTreeMap<&RunId, Vec<&TaskId>> = BTreeMap::new();
+    for (task, place) in &landed {
+        by_run.entry(&place.run).or_default().push(task);
+    }
+    for (run, tasks) in &by_run {
+        let apart = landed.values().find(|place| place.run == **run).and_then(|place| place.apart.as_ref());
+        let apart = apart.map(|branch| format!(" (on {branch}, which is not merged here)")).unwrap_or_default();
+        say(&format!("landed already in run {run}{apart}: {}; not started again, `--again` does", names(tasks)));
+    }
+    let started = |run: &&&RunId| journalled.core.run(run).map(|run| run.started_at);
+    Ok(by_run.keys().max_by_key(started).map(|run| (*run).clone()))
+}
+
+/// Every task that has landed as it stands in the plan, and whose needs have.
+fn find(plan: &Plan, journalled: &Journalled, repository: &UserRepo) -> Result<BTreeMap<TaskId, Place>, Failure> {
+    let refused = |error| Failure::from(outlast_engine::Error::from(error));
+    let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
+    let base = match &plan.run.target {
+        Some(target) => repository.branch_tip(target).map_err(refused)?,
+        None => None,
+    };
+    let base = match base {
+        Some(tip) => tip,
+        None => repository.head().map_err(refused)?.commit,
+    };
+    let mut found: BTreeMap<TaskId, Place> = BTreeMap::new();
+    for run in runs {
+        let landed = commits(run);
+        let wanted = |task: &&Task| landed.contains_key(&task.id) && !found.contains_key(&task.id);
+        // A plan that is gone tells nothing: then its tasks are done again.
+        let Some(before) =
+            plan.tasks.iter().any(|task| wanted(&task)).then(|| load_plan(&journalled.home, &run.spec.plan))
+        else {
+            continue;
+        };
+        let Ok(before) = before else { continue };
+        let before: BTreeMap<&TaskId, &Task> = before.tasks.iter().map(|task| (&task.id, task)).collect();
+        let same: Vec<(&TaskId, &Oid)> = plan
+            .tasks
+            .iter()
+            .filter(wanted)
+            .filter(|task| before.get(&task.id).is_some_and(|before| is_same(before, task)))
+            .filter_map(|task| Some((&task.id, *landed.get(&task.id)?)))
+            .collect();
+        let all: Vec<Oid> = same.iter().map(|(_, commit)| (*commit).clone()).collect();
+        let apart = repository.not_in_history(&base, &all).map_err(refused)?;
+        let lost = match repository.branch_tip(&run.spec.target).map_err(refused)? {
+            Some(tip) if !apart.is_empty() => repository.not_in_history(&tip, &all).map_err(refused)?,
+            Some(_) => BTreeSet::new(),
+            // Whoever removed the branch gave up what had landed on it, unless it is here.
+            None => apart.clone(),
+        };
+        for (task, commit) in same {
+            let is_apart = apart.contains(commit);
+            if !is_apart || !lost.contains(commit) {
+                let apart = is_apart.then(|| run.spec.target.clone());
+                found.insert(task.clone(), Place { run: run.id.clone(), apart });
+            }
+        }
+    }
+    keep_whole(plan, &mut found);
+    Ok(found)
+}
+
+/// Drops what starts from something that is done again.
+fn keep_whole(plan: &Plan, found: &mut BTreeMap<TaskId, Place>) {
+    loop {
+        let before = found.len();
+        for task in &plan.tasks {
+            if !task.needs.iter().all(|need| found.contains_key(need)) {
+                found.remove(&task.id);
+            }
+        }
+        if found.len() == before {
+            return;
+        }
+    }
+}
+
+/// The landed tasks of a run.
+fn commits(run: &Run) -> BTreeMap<&TaskId, &Oid> {
+    let landed = run.tasks.iter().filter_map(|task| match &task.phase {
+        Phase::Landed { commit, .. } => Some((&task.id, commit)),
+        _ => None,
+    });
+    landed.collect()
+}
+
+/// Whether the same is to be done: who does it, for how long, after what and how it is checked is not what.
+fn is_same(before: &Task, now: &Task) -> bool {
+    let what = |task: &Task| {
+        let Task { goal, writes, reads, steps, example, output, .. } = task.clone();
+        (goal, writes, reads, steps, example, output)
+    };
+    what(before) == what(now)
+}
+
+/// Says where work of the same tasks waits for a person: here they start from nothing.
+fn tell_of_others(plan: &Plan, journalled: &Journalled, landed: &BTreeMap<TaskId, Place>) {
+    let Some(run) = journalled.core.runs.values().max_by_key(|run| run.started_at) else { return };
+    let wanted: Vec<_> =
+        plan.tasks.iter().filter(|task| !landed.contains_key(&task.id)).filter_map(|task| run.task(&task.id)).collect();
+    let of = |state: &str| wanted.iter().filter(|task| task.state() == state).map(|task| &task.id).collect::<Vec<_>>();
+    let id = &run.id;
+    let (done, failed) = (of("done"), of("failed"));
+    if !done.is_empty() {
+        let land = format!("outlast land --run {id} state:done");
+        say(&format!(
+            "run {id} holds verified work of {}, which lands with: {land}; here it is done again",
+            names(&done)
+        ));
+    }
+    if !failed.is_empty() {
+        let retry = format!("outlast retry --run {id} state:failed");
+        say(&format!(
+            "run {id} holds begun work of {}, gone on with by: {retry}; here it is begun anew",
+            names(&failed)
+        ));
+    }
+}
+
+fn names(tasks: &[&TaskId]) -> String {
+    let shown: Vec<&str> = tasks.iter().take(NAMED_MAX).map(|task| task.as_str()).collect();
+    match tasks.len().saturating_sub(NAMED_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn apart(task: &TaskId, need: &TaskId, run: &RunId, branch: &str, retries: bool) -> Failure {
+    let what = format!("task `{task}` needs `{need}`, which landed in run `{run}` on `{branch}`");
+    let why = format!("this run would not start from that branch, and `{need}` is not done twice");
+    let told = Diagnostic::error("plan/need-apart", ExitCode::Plan, what).because(why);
+    let told = told.fix(format!("git merge {branch}"));
+    let told = if retries { told.fix(format!("outlast retry --run {run} {task}    # goes on there")) } else { told };
+    told.fix("outlast run --again    # does all of it again").into()
+}

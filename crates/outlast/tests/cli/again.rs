@@ -1,0 +1,153 @@
+//! What is done once is not done again, and what was given up is tried again when a person says so.
+
+use serde_json::Value;
+
+use crate::bench::Bench;
+
+/// A program that fails at the first try of `flaky`, leaving half of its work, and finishes what it finds at the next one.
+const AGENT: &str = r#"
+case "$OUTLAST_TASK-$OUTLAST_ATTEMPT" in
+  flaky-*.1) echo half > flaky.txt; exit 1;;
+  flaky-*) test -e flaky.txt && echo whole >> flaky.txt;;
+  *) echo x > "$OUTLAST_TASK.txt";;
+esac
+"#;
+
+/// Tasks with their further keys, each of which may change the file of its own name.
+fn plan(run: &str, tasks: &[(&str, &str)]) -> String {
+    let mut text = format!(
+        "[run]\n{run}\n[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", '''{AGENT}''']\n[defaults]\nretries = 0\n"
+    );
+    for (id, keys) in tasks {
+        text += &format!("[[task]]\nid = \"{id}\"\ngoal = \"Do {id}.\"\nwrites = [\"{id}.txt\"]\n{keys}\n");
+    }
+    text
+}
+
+/// Two tasks that land, one that fails at first, and one that needs it.
+fn flaky() -> Bench {
+    let bench = Bench::new();
+    let tasks = [("one", ""), ("flaky", ""), ("after", "needs = [\"flaky\", \"two\"]"), ("two", "")];
+    bench.plan(&plan("land = \"auto\"", &tasks));
+    bench.run(&["run", "--yes"]).ends(5).shows("outlast retry --run");
+    assert_eq!(states(&bench), ["landed", "failed", "blocked", "landed"]);
+    bench
+}
+
+fn status(bench: &Bench) -> Value {
+    bench.run(&["status", "--json"]).ends(0).json("status")
+}
+
+fn states(bench: &Bench) -> Vec<String> {
+    each(bench, |task| task["state"].as_str().unwrap().to_owned())
+}
+
+fn each<T>(bench: &Bench, what: impl Fn(&Value) -> T) -> Vec<T> {
+    status(bench)["tasks"].as_array().unwrap().iter().map(what).collect()
+}
+
+fn attempts(bench: &Bench) -> Vec<u64> {
+    each(bench, |task| task["attempts"].as_u64().unwrap())
+}
+
+/// The runs that there are.
+fn runs(bench: &Bench) -> usize {
+    bench.run(&["--json"]).ends(0).json("runs")["runs"].as_array().unwrap().len()
+}
+
+/// The tip of the branch of the newest run, by name.
+fn target(bench: &Bench) -> String {
+    status(bench)["target"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn h09_a_task_that_was_given_up_is_tried_again_with_its_work_and_no_other_is() {
+    for command in [&["retry", "flaky"][..], &["resume", "flaky"], &["retry", "state:failed"], &["retry", "--all"]] {
+        let bench = flaky();
+        bench.run(command).ends(0);
+        assert_eq!(states(&bench), ["landed"; 4], "{command:?}");
+        assert_eq!(attempts(&bench), [1, 2, 1, 1], "{command:?}");
+        let landed = bench.repo.text(&["show", &format!("{}:flaky.txt", target(&bench))]).unwrap();
+        assert_eq!(landed, "half\nwhole", "it went on with what was there");
+        assert_eq!(runs(&bench), 1);
+        bench.run(&["retry", "--all"]).ends(0).says("nothing to try again");
+    }
+}
+
+#[test]
+fn what_cannot_be_tried_again_is_told_and_starts_nothing() {
+    let bench = flaky();
+    let before = attempts(&bench);
+    bench.run(&["retry", "one", "--json"]).fails(2, "task/state");
+    let told = bench.run(&["retry", "after", "--json"]).fails(5, "task/need-without-result");
+    assert_eq!(told["error"]["fix"][0], "outlast retry flaky");
+    bench.run(&["retry", "gone", "--json"]).fails(9, "task/none");
+    bench.run(&["resume", "gone", "--json"]).fails(9, "run/none");
+    assert_eq!(attempts(&bench), before);
+    // One of a list that cannot holds up nobody.
+    bench.run(&["retry", "one", "flaky"]).ends(5).says("not tried again: task `one` is landed");
+    assert_eq!(states(&bench), ["landed"; 4]);
+}
+
+#[test]
+fn what_has_landed_is_not_started_again_unless_that_is_asked_for() {
+    let bench = Bench::new();
+    let tasks = [("one", ""), ("two", "needs = [\"one\"]"), ("three", "")];
+    bench.plan(&plan("land = \"auto\"", &tasks));
+    bench.run(&["run", "--yes"]).ends(0);
+    let first = status(&bench)["run"].as_str().unwrap().to_owned();
+    let nothing = |what: &str| {
+        let told = bench.run(&["run"]).ends(0).says(&format!("landed already in run {first}"));
+        assert!(told.stderr.contains("nothing is left to do"), "{what}: {told:#?}");
+        assert_eq!(runs(&bench), 1, "{what}");
+    };
+    nothing("on its own branch");
+    let view = bench.run(&["run", "--json"]).ends(0).json("status");
+    assert_eq!(view["run"], first.as_str());
+    bench.run(&["run", "--only", "two"]).ends(0).says("nothing is left to do");
+    bench.repo.git(&["merge", "--quiet", &format!("outlast/{first}")]).unwrap();
+    nothing("merged");
+    bench.repo.git(&["branch", "--quiet", "-D", &format!("outlast/{first}")]).unwrap();
+    nothing("merged, its branch removed");
+
+    // What is to be done is another thing now, and so is what starts from it. Other commands would have to be approved.
+    let changed = plan("land = \"auto\"", &[("one", "reads = [\"README.md\"]"), tasks[1], tasks[2]]);
+    bench.plan(&changed);
+    bench.run(&["run", "--dry-run"]).ends(0).shows("wave 1: one\nwave 2: two").says("landed already").says("three");
+    // How long it may take is not what is to be done.
+    bench.plan(&plan("land = \"auto\"", &[tasks[0], tasks[1], ("three", "timeout = \"1m\"")]));
+    nothing("another timeout");
+
+    bench.run(&["run", "--again", "--only", "three"]).ends(5);
+    assert_eq!(runs(&bench), 2, "and it finds nothing to change");
+}
+
+#[test]
+fn work_that_was_thrown_away_is_done_again() {
+    let bench = Bench::new();
+    bench.plan(&plan("land = \"auto\"", &[("one", "")]));
+    bench.run(&["run", "--yes"]).ends(0);
+    bench.repo.git(&["branch", "--quiet", "-D", &target(&bench)]).unwrap();
+    bench.run(&["run"]).ends(0);
+    assert_eq!((runs(&bench), states(&bench)), (2, vec!["landed".to_owned()]));
+}
+
+#[test]
+fn what_is_left_starts_from_what_has_landed_or_does_not_start() {
+    let bench = Bench::new();
+    // The second fails for what is not in the plan's own words, so that it is the same task once that is mended.
+    let tasks = [("one", ""), ("flaky", "needs = [\"one\"]")];
+    bench.plan(&plan("land = \"auto\"", &tasks));
+    bench.run(&["run", "--yes"]).ends(5);
+    let first = target(&bench);
+    let told = bench.run(&["run", "--json"]).fails(3, "plan/need-apart");
+    let fixes = told["error"]["fix"].to_string();
+    assert!(fixes.contains(&format!("git merge {first}")) && fixes.contains("outlast retry --run"), "{told:#}");
+    assert_eq!(runs(&bench), 1);
+    bench.repo.git(&["merge", "--quiet", &first]).unwrap();
+    bench.run(&["run"]).ends(5).says("landed already").says("outlast retry --run");
+    assert_eq!((runs(&bench), states(&bench)), (2, vec!["failed".to_owned()]), "it alone is in the new run");
+    bench.run(&["retry", "flaky"]).ends(0);
+    let one = bench.repo.text(&["show", &format!("{}:one.txt", target(&bench))]).unwrap();
+    assert_eq!(one, "x", "it started from what had landed");
+}
