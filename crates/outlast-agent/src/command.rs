@@ -10,7 +10,7 @@ use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
 use crate::stream::plain::Plain;
 use crate::verdict::{self, Exit, ExitStatus, Verdict};
-use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session, discover, research};
+use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session, discover, refusal, research};
 
 /// The adapter of any program.
 pub(crate) struct Command;
@@ -98,6 +98,12 @@ impl Adapter for Command {
                     )
                 {
                     return verdict::failed(class, line.to_owned());
+                }
+                if let Some((_, text)) = result.filter(|(_, text)| refusal::is_limit_alone(text)) {
+                    return verdict::failed(refusal::classify(None, text), text.clone());
+                }
+                if summary.rejected.is_some() {
+                    return verdict::ended_badly(status, summary);
                 }
                 let last = summary.complaints.back().map(|line| format!(": {line}")).unwrap_or_default();
                 verdict::failed(Class::Crash, format!("it ended with {}{last}", verdict::named(status)))

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use outlast_core::Usage;
+use outlast_core::reset::{self, Said};
+use outlast_core::{Timestamp, Usage};
+
+use crate::refusal;
 
 /// One thing an agent's output said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +38,11 @@ pub enum Event {
         status: Option<u16>,
         /// What the CLI said about it.
         text: String,
+    },
+    /// A window of its account is used up, as a structured event says.
+    Rejected {
+        /// When the window begins anew, where the event says so.
+        resets_at: Option<Timestamp>,
     },
     /// What the CLI counts as used so far in this process.
     Usage(Usage),
@@ -71,6 +79,8 @@ pub struct Summary {
     pub result: Option<(bool, String)>,
     /// The request the CLI gave up on, unless a turn followed: status and text.
     pub provider_error: Option<(Option<u16>, String)>,
+    /// A window that is used up, unless a turn followed: when it begins anew, where that was said.
+    pub rejected: Option<Option<Timestamp>>,
     /// Requests sent again.
     pub retries: u32,
     /// What the CLI counts as used.
@@ -87,6 +97,7 @@ impl Summary {
             Event::Turn => {
                 self.turns += 1;
                 self.provider_error = None;
+                self.rejected = None;
             }
             Event::ToolStarted { name, summary } => {
                 self.tools += 1;
@@ -95,6 +106,7 @@ impl Summary {
             Event::Text(text) => self.last_text = Some(text.clone()),
             Event::Retry { .. } => self.retries += 1,
             Event::ProviderError { status, text } => self.provider_error = Some((*status, text.clone())),
+            Event::Rejected { resets_at } => self.rejected = Some(*resets_at),
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::Result { ok, text } => self.result = Some((*ok, text.clone())),
             Event::Complaint(line) => {
@@ -105,6 +117,20 @@ impl Summary {
             }
             Event::ToolEnded | Event::Skipped => {}
         }
+    }
+
+    /// When the limit ends that it was ended by, by what it said: a structured event first, then what it gave as the
+    /// cause, then its error output.
+    pub fn limit_ends(&self, said: Said<'_>) -> Option<Timestamp> {
+        let event = self.rejected.flatten().and_then(|at| reset::within(at, said.at));
+        let stated = |text: &str| reset::stated(text, said);
+        let is_limit = |line: &&String| refusal::classify(None, line).is_limit();
+        event
+            .or_else(|| stated(&self.provider_error.as_ref()?.1))
+            .or_else(|| stated(&self.result.as_ref()?.1))
+            .or_else(|| self.complaints.iter().rev().filter(is_limit).find_map(|line| stated(line)))
+            // The line after the one that names it may say until when.
+            .or_else(|| self.complaints.iter().rev().find_map(|line| stated(line)))
     }
 
     /// Whether the CLI has said its last word, so that it should end by itself soon.

@@ -30,6 +30,16 @@ pub fn classify(status: Option<u16>, text: &str) -> Class {
     }
 }
 
+/// Whether a text is nothing but a provider's word that a window or an account is used up: one short line. An agent that
+/// writes of limits writes more than that.
+pub(crate) fn is_limit_alone(text: &str) -> bool {
+    const LENGTH_MAX: usize = 300;
+    let text = text.trim();
+    text.len() <= LENGTH_MAX
+        && text.lines().count() == 1
+        && matches!(classify(None, text), Class::WindowQuota | Class::Billing)
+}
+
 /// The class of a failure that came without a status.
 fn in_words(says: &dyn Fn(&[&str]) -> bool) -> Class {
     let table: [(&[&str], Class); 4] = [
@@ -69,6 +79,11 @@ const BILLING: &[&str] =
     &["insufficient_quota", "exceeded your current quota", "credit balance", "insufficient balance", "more credits"];
 const WINDOW: &[&str] = &[
     "usage limit",
+    "hour limit",
+    "limits will reset",
+    "access resets",
+    "límite de uso",
+    "使用上限",
     "usage_limit_reached",
     "billing cycle",
     "weekly limit",

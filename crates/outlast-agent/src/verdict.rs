@@ -65,17 +65,21 @@ pub enum Verdict {
 /// The verdict for a CLI that has a last word (see [`Summary::result`]).
 pub(crate) fn judge(exit: &Exit, summary: &Summary) -> Verdict {
     if let Some((status, text)) = &summary.provider_error {
-        let class = refusal::classify(*status, text);
+        let class = class_of(*status, text, summary);
         let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
         return failed(class, format!("the provider's refusal reached the agent{status}: {}", shorten(text)));
     }
     match (&summary.result, exit.status) {
         (Some((true, text)), ExitStatus::Code(0)) => finished(text),
         (Some((true, text)), _) if exit.lingered => finished(text),
+        // Some report success in the same breath as a limit; then it stands by itself.
+        (Some((true, text)), _) if refusal::is_limit_alone(text) => {
+            failed(class_of(None, text, summary), shorten(text))
+        }
         (Some((true, _)), status) => {
             failed(Class::Crash, format!("it reported success, then ended with {}", named(status)))
         }
-        (Some((false, text)), _) => match refusal::classify(None, text) {
+        (Some((false, text)), _) => match class_of(None, text, summary) {
             Class::Unknown => match complaint(summary) {
                 Some((class, line)) => failed(class, shorten(line)),
                 None => failed(Class::GaveUp, format!("it ended without success: {}", shorten(text))),
@@ -99,6 +103,9 @@ pub(crate) fn finished(text: &str) -> Verdict {
 
 /// The verdict on an end with no last word and no success: its error output may hold the cause.
 pub(crate) fn ended_badly(status: ExitStatus, summary: &Summary) -> Verdict {
+    if summary.rejected.is_some() {
+        return failed(Class::WindowQuota, "a window of its account is used up".to_owned());
+    }
     if let Some((class, line)) = complaint(summary) {
         return failed(class, shorten(line));
     }
@@ -107,6 +114,14 @@ pub(crate) fn ended_badly(status: ExitStatus, summary: &Summary) -> Verdict {
     let started = summary.session.is_some() || summary.turns > 0;
     let by_itself = matches!(status, ExitStatus::Code(_));
     failed(if by_itself && !started { Class::Startup } else { Class::Crash }, why)
+}
+
+/// The class of a failed request: a structured event that tells of a used-up window goes before words that say less.
+fn class_of(status: Option<u16>, text: &str, summary: &Summary) -> Class {
+    match refusal::classify(status, text) {
+        Class::Unknown | Class::MinuteLimit | Class::Auth if summary.rejected.is_some() => Class::WindowQuota,
+        class => class,
+    }
 }
 
 /// The last line of error output that names a cause, and its class.

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use outlast_agent::{ClosingAccount, Event, Exit, ExitStatus, Kind, Source, Summary, Verdict, adapter};
-use outlast_core::Class;
+use outlast_core::reset::Said;
+use outlast_core::{Class, Timestamp};
 use proptest::prelude::*;
 
 fn recorded(name: &str) -> Vec<u8> {
@@ -208,5 +209,72 @@ proptest! {
         }
         events.extend(reader.finish());
         prop_assert_eq!(events, read(kind, &bytes, b"").0);
+    }
+}
+
+/// What a limit that a CLI reports comes to: its class, and when it ends in UTC; said on 2026-07-08 at noon there.
+fn limit(kind: Kind, stdout: &str, stderr: &str, exit: Exit) -> (Option<Class>, Option<String>) {
+    let (_, summary) = read(kind, stdout.as_bytes(), stderr.as_bytes());
+    let class = match adapter(kind).judge(&exit, &summary) {
+        Verdict::Failed { class, .. } => Some(class),
+        _ => None,
+    };
+    let zone = jiff::tz::TimeZone::UTC;
+    let at = Timestamp::from_millis(1_783_512_000_000);
+    let ends = summary.limit_ends(Said { at, zone: &zone });
+    (class, ends.map(|at| jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_string()))
+}
+
+#[test]
+fn a_limit_that_a_cli_reports_says_when_it_ends() {
+    let result = |text: &str| {
+        format!("{}\n", serde_json::json!({"type": "result", "subtype": "success", "is_error": true, "result": text}))
+    };
+    let event = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":1783555200,"utilization":1}}"#;
+    let warning = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1783555200,"utilization":0.9}}"#;
+    let zero = result("API Error: usage limit is set to $0");
+    let crash = result("API Error: something else");
+    let turn = r#"{"type":"assistant","message":{"id":"m","model":"sonnet","content":[]}}"#;
+    let failed = |text: &str| format!("{}\n", serde_json::json!({"type": "turn.failed", "error": {"message": text}}));
+    let (window, minute, five) = (Some(Class::WindowQuota), Some(Class::MinuteLimit), Some("2026-07-08T17:00:00Z"));
+    let midnight = Some("2026-07-09T00:00:00Z");
+    for (kind, stdout, stderr, code, class, ends) in [
+        // A12: in the result alone, in whatever wrapper.
+        (Kind::ClaudeCode, &*result("You've hit your limit · resets 5pm (UTC)"), "", 1, window, five),
+        (Kind::ClaudeCode, r#"{"result":"You've hit your limit · resets 5pm (UTC)"}"#, "", 1, window, five),
+        (Kind::Command, r#"{"result":"You've hit your limit · resets 5pm (UTC)"}"#, "", 1, window, five),
+        (Kind::ClaudeCode, &result("Claude AI usage limit reached|1783555200"), "", 1, window, midnight),
+        (Kind::ClaudeCode, &result("5-hour limit reached ∙ resets 5pm"), "", 1, window, five),
+        // B06: the structured event first; B07: a warning is none, and neither is one that work followed on.
+        (Kind::ClaudeCode, &format!("{event}\n{zero}"), "", 1, window, midnight),
+        (Kind::ClaudeCode, &format!("{event}\n{crash}"), "", 1, window, midnight),
+        (Kind::ClaudeCode, &format!("{event}\n"), "", 1, window, midnight),
+        (Kind::ClaudeCode, &format!("{event}\n{turn}\n{crash}"), "", 1, Some(Class::Unknown), None),
+        (Kind::ClaudeCode, &format!("{warning}\n{crash}"), "", 1, Some(Class::Unknown), None),
+        (Kind::ClaudeCode, &zero, "", 1, window, None),
+        // A11: in the error output alone.
+        (
+            Kind::Command,
+            "",
+            "ERROR: You've hit your usage limit or try again at Jul 9th, 2026 12:00 AM.",
+            1,
+            window,
+            midnight,
+        ),
+        (Kind::Command, "", "You've hit your usage limit.\nTry again in 5 hours.", 1, window, five),
+        (Kind::Codex, &failed("You've hit your usage limit… try again in 5 hours."), "", 1, window, five),
+        (
+            Kind::Codex,
+            &failed("stream disconnected before completion: Rate limit is exceeded. Try again in 5 hours."),
+            "",
+            1,
+            minute,
+            five,
+        ),
+        // What an agent writes of limits is no limit.
+        (Kind::Command, "usage limit reached, resets 5pm (UTC)\n", "", 1, Some(Class::Crash), None),
+    ] {
+        let (found, at) = limit(kind, stdout, stderr, Exit::code(code));
+        assert_eq!((found, at.as_deref()), (class, ends), "{kind:?} {stdout} {stderr}");
     }
 }

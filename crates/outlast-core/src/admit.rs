@@ -17,7 +17,6 @@ use crate::run::{Mode, Run};
 use crate::task::{Phase, Stage, Task};
 use crate::time::Timestamp;
 use crate::usage::Usage;
-use crate::window::{self, Window};
 
 /// Something that the outside world says or wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,6 +164,8 @@ impl Command {
             | Self::ResumeRun(run)
             | Self::ReachBudget { run, .. }
             | Self::ChangeBudget { run, .. } => Some(Stream::Run(run.clone())),
+            // It closes an account, too.
+            Self::Attempt { news: AttemptNews::Exited(Outcome::Failed { class, .. }), .. } if class.is_limit() => None,
             Self::Attempt { run, task, .. }
             | Self::Exchanged { run, task, .. }
             | Self::Verified { run, task, .. }
@@ -249,8 +250,10 @@ impl Core {
             Command::CloseAccount { account, class, until } => Ok(self.admit_closing(now, account, class, until)),
             Command::AccountAnswered(account) => Ok(self.admit_answered(now, account)),
             Command::Attempt { run, task, number, epoch, news } => {
-                let fact = admit_attempt(self.find(&run, &task)?, number, epoch, news)?;
-                Ok(fact.map(|fact| on_task(now, run, task, fact)).into_iter().collect())
+                let found = self.find(&run, &task)?;
+                let fact = admit_attempt(found, number, epoch, news)?;
+                let closing = fact.as_ref().map_or_else(Vec::new, |fact| self.closing_by(now, found, fact));
+                Ok(closing.into_iter().chain(fact.map(|fact| on_task(now, run, task, fact))).collect())
             }
             Command::Exchanged { run, task, number, account, main, usage, reserved, exchange } => {
                 self.find(&run, &task)?;
@@ -281,37 +284,6 @@ impl Core {
                     _ => Err(illegal(found, "be discarded")),
                 }
             }
-        }
-    }
-
-    /// A stated end is never shortened: with several windows rejected, the latest reset wins. One that is not stated
-    /// says nothing new of an account that is closed already.
-    fn admit_closing(
-        &self,
-        now: Timestamp,
-        account: AccountId,
-        class: Class,
-        stated: Option<Timestamp>,
-    ) -> Vec<Record> {
-        let known = self.closed_until(&account, now).map(|(known, _)| known);
-        let (until, guessed) = match stated {
-            Some(until) => (until, false),
-            None if known.is_some() => return Vec::new(),
-            None => (window::guess(&account, self.window(&account).strikes(), now), true),
-        };
-        if known.is_some_and(|known| known >= until) || until <= now {
-            return Vec::new();
-        }
-        vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountClosed { class, until, guessed } }]
-    }
-
-    /// Only an account that is tried out has to be told of.
-    fn admit_answered(&self, now: Timestamp, account: AccountId) -> Vec<Record> {
-        match self.accounts.get(&account) {
-            Some(Window::Probing { .. }) => {
-                vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountAnswered }]
-            }
-            _ => Vec::new(),
         }
     }
 

@@ -95,6 +95,11 @@ impl Class {
         }
     }
 
+    /// Whether it is a limit of a provider that ends by itself: a task that meets one is parked, and not failed.
+    pub const fn is_limit(self) -> bool {
+        matches!(self, Self::MinuteLimit | Self::WindowQuota)
+    }
+
     /// The class's name in the contract.
     pub const fn name(self) -> &'static str {
         match self {

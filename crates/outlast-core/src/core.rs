@@ -126,6 +126,17 @@ fn apply_run(run: &mut Run, fact: &Fact) {
         }
         Fact::RunFinished { state } => run.mode = Mode::Finished(*state),
         Fact::BudgetReached(reached) => run.purse.reached = Some(*reached),
+        Fact::TriedNow => {
+            for index in run.waiting_for_a_limit() {
+                run.set_phase(index, Phase::Ready);
+            }
+            // Whose attempt is just being ended will wait no longer than for any refusal without an end.
+            for index in run.active.clone() {
+                if let Some(end) = run.tasks[index as usize].reported_end() {
+                    *end = None;
+                }
+            }
+        }
         Fact::BudgetChanged(allowed) => {
             run.purse.allowed = *allowed;
             run.purse.reached = None;
@@ -176,6 +187,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             held: None,
             made_headway: false,
             has_asked: false,
+            account: None,
             stage: Stage::Working,
         };
         run.set_phase(index, Phase::Live(attempt));
@@ -209,9 +221,11 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             attempt.held = Some(Held { class: *class, since, until: *until });
             attempt.has_asked = true;
         }
-        Fact::Exchanged { number, .. } | Fact::Replayed { number, .. } => {
-            attempt.has_asked |= *number == attempt.number;
+        Fact::Exchanged { number, account, .. } if *number == attempt.number => {
+            attempt.has_asked = true;
+            attempt.account = Some(account.clone());
         }
+        Fact::Replayed { number, .. } => attempt.has_asked |= *number == attempt.number,
         Fact::Released { .. } => attempt.held = None,
         // What is kept before the launch is the tree as the attempt found it, and what is kept at a turn has changed.
         Fact::Checkpointed { .. } if attempt.shim.is_some() && attempt.stage == Stage::Working => {
@@ -237,7 +251,7 @@ fn attempt_ended(run: &mut Run, index: Index, number: u32, at: Timestamp) {
     };
     match reason.clone() {
         EndReason::Finished => run.set_phase(index, Phase::Verifying { number }),
-        EndReason::Failed { class, why } => failed(run, index, class, why, at),
+        EndReason::Failed { class, why, until } => failed(run, index, Failure { class, why }, until, at),
         EndReason::Parked | EndReason::Limit { .. } if task.stale => give_up(run, index, Phase::Stale),
         // A run may have been resumed, or its budget raised, while its attempts were still being parked.
         EndReason::Parked if run.mode == Mode::Running && run.purse.reached.is_none() => {
@@ -258,7 +272,7 @@ fn verified(run: &mut Run, index: Index, verdict: &Verdict, at: Timestamp) {
         return;
     }
     match verdict {
-        Verdict::Failed { class, why } => failed(run, index, *class, why.clone(), at),
+        Verdict::Failed { class, why } => failed(run, index, Failure { class: *class, why: why.clone() }, None, at),
         Verdict::Passed { .. } if task.stale => give_up(run, index, Phase::Stale),
         Verdict::Passed { result } => {
             task.last_failure = None;
@@ -277,8 +291,10 @@ fn verified(run: &mut Run, index: Index, verdict: &Verdict, at: Timestamp) {
     }
 }
 
-/// An attempt, or the check of its work, failed: again now, again later, or not again.
-fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp) {
+/// An attempt, or the check of its work, failed: again now, again later, or not again. `stated` is when the limit ends
+/// that its agent reported.
+fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestamp>, at: Timestamp) {
+    let Failure { class, why } = failure;
     let seed = run.spec.seed;
     let task = &mut run.tasks[index as usize];
     task.losses = if retry::is_loss(task, class) { task.losses.saturating_add(1) } else { 0 };
@@ -299,13 +315,21 @@ fn failed(run: &mut Run, index: Index, class: Class, why: String, at: Timestamp)
         Remedy::Later => task.free_retries += 1,
         Remedy::Person => {}
     }
+    // A limit ends by itself, however often it is met. Where it is that of one account among others, whether that is closed
+    // decides.
+    let is_limit = class.is_limit();
+    let account = task.attempt().and_then(|attempt| attempt.account.as_ref());
+    let may_go_elsewhere = task.spec.needs_quota && task.spec.accounts.len() > 1 && account.is_some();
+    let stated = stated.filter(|_| !may_go_elsewhere).unwrap_or(at);
     let again = class.remedy() != Remedy::Person
         && task.tries_used <= task.spec.retries
-        && task.free_retries <= retry::FREE_RETRIES_MAX;
+        && (is_limit || task.free_retries <= retry::FREE_RETRIES_MAX);
+    task.parked_for = (is_limit && again).then_some(class);
     if task.stale {
         give_up(run, index, Phase::Stale);
     } else if again {
-        let until = at.plus(retry::delay(seed, task, class));
+        // Never before the time that was stated, and never at once.
+        let until = at.plus(retry::delay(seed, task, class)).max(stated);
         run.set_phase(index, Phase::Waiting { until });
     } else {
         give_up(run, index, Phase::Failed);
@@ -360,7 +384,7 @@ impl From<&Outcome> for EndReason {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Finished => Self::Finished,
-            Outcome::Failed { class, why } => Self::Failed { class: *class, why: why.clone() },
+            Outcome::Failed { class, why, until } => Self::Failed { class: *class, why: why.clone(), until: *until },
         }
     }
 }

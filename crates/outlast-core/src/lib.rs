@@ -24,6 +24,7 @@ pub mod pace;
 pub mod plan;
 pub mod record;
 pub mod research;
+pub mod reset;
 pub mod retry;
 pub mod run;
 mod scope;

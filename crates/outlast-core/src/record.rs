@@ -18,7 +18,7 @@ use crate::usage::Usage;
 /// The version that is written with every record of today.
 ///
 /// 2: an exchange has its id, and the ledger a stream.
-/// 3: a person can have a task tried again.
+/// 3: a person can have a task tried again, and have what waits for a limit tried at once.
 pub const VERSION: u16 = 3;
 
 /// One fact, when it came to be, and whose history it belongs to.
@@ -99,6 +99,8 @@ pub enum Fact {
     BudgetReached(Reached),
     /// What the run may spend from now on, as a whole.
     BudgetChanged(Allowed),
+    /// A person knows that a limit is over: tasks that wait for one by themselves wait no longer.
+    TriedNow,
     /// Nothing is left to do.
     RunFinished {
         /// How it ended.
@@ -343,6 +345,9 @@ pub enum Outcome {
         class: Class,
         /// For people, one line.
         why: String,
+        /// When a limit that its agent reported ends, where that was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
 }
 
@@ -358,6 +363,9 @@ pub enum EndReason {
         class: Class,
         /// For people, one line.
         why: String,
+        /// When a limit that its agent reported ends, where that was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
     /// A person paused or stopped the run.
     Parked,

@@ -154,6 +154,12 @@ impl Run {
         }
     }
 
+    /// The tasks that wait by themselves for the end of a limit that their agents reported.
+    pub(crate) fn waiting_for_a_limit(&self) -> Vec<Index> {
+        let waiting = self.waiting.iter().map(|&(_, index)| index);
+        waiting.filter(|&index| self.tasks[index as usize].parked_for.is_some()).collect()
+    }
+
     fn leave(&mut self, index: Index) {
         let task = &self.tasks[index as usize];
         match &task.phase {

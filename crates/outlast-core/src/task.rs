@@ -13,7 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-use crate::ids::{Epoch, Oid, TaskId};
+use crate::ids::{AccountId, Epoch, Oid, TaskId};
 use crate::mutant::{Bug, planted};
 use crate::record::{EndReason, LandingCause, Outcome, Rung, ShimRef, TaskSpec};
 use crate::time::Timestamp;
@@ -47,7 +47,7 @@ pub struct Task {
     pub resumed_by: Option<Rung>,
     /// Why the last attempt or check failed, for people.
     pub last_failure: Option<Failure>,
-    /// The limit that its last attempt was parked for, until the next one begins.
+    /// The limit that its last attempt was parked for, or that its agent reported, until the next one begins.
     #[serde(default)]
     pub parked_for: Option<Class>,
     /// Main turns so far.
@@ -170,6 +170,9 @@ pub struct Attempt {
     /// Whether its agent has asked its model anything.
     #[serde(default)]
     pub has_asked: bool,
+    /// The account that was billed last for it.
+    #[serde(default)]
+    pub account: Option<AccountId>,
     /// How far it is.
     pub stage: Stage,
 }
@@ -230,6 +233,19 @@ impl Task {
         }
     }
 
+    /// When the limit ends that its agent has reported, whose attempt is not over yet.
+    pub(crate) const fn reported_end(&mut self) -> Option<&mut Option<Timestamp>> {
+        match &mut self.phase {
+            Phase::Live(Attempt {
+                stage:
+                    Stage::Exited(Outcome::Failed { until: end @ Some(_), .. })
+                    | Stage::Ending(EndReason::Failed { until: end @ Some(_), .. }),
+                ..
+            }) => Some(end),
+            _ => None,
+        }
+    }
+
     /// The verified result that dependants start from.
     pub const fn result(&self) -> Option<&Oid> {
         match &self.phase {
@@ -262,7 +278,7 @@ impl Task {
     pub fn state(&self) -> &'static str {
         match &self.phase {
             Phase::Pending => "pending",
-            Phase::Ready if self.parked_for.is_some() => "parked",
+            Phase::Ready | Phase::Waiting { .. } if self.parked_for.is_some() => "parked",
             Phase::Ready | Phase::Waiting { .. } => "ready",
             Phase::Parked => "parked",
             Phase::Live(attempt) if attempt.held.is_some() && attempt.stage == Stage::Working => "held",

@@ -4,7 +4,7 @@
 //! run auto concurrency=2          task b needs=a writes=src/** retries=1 quota=max
 //! pause · stop · resume           account max closed window_quota 5000 · account max opened
 //! budget reached · budget 500 (billionths of a dollar; `usd=500` where the run starts)
-//! a start 1 · a exit 1 finished · a ending 1 parked · a ended 1 · a pass 1 · a fail 1 verify
+//! a start 1 · a exchanged 1 max · a exit 1 window_quota 5000 · a exit 1 finished · a ending 1 parked · a ended 1 · a pass 1 · a fail 1 verify
 //! a done                          every record from its start to its verified result
 //! a fails crash                   every record from its start to the end of a failed attempt
 //! ```
@@ -16,7 +16,7 @@ use crate::ids::{AccountId, AgentName, Epoch, Oid, RunId, TaskId};
 use crate::record::{
     EndReason, Fact, LandingCause, Outcome, Record, RunEnd, RunSpec, Rung, ShimRef, Stream, TaskSpec, Verdict,
 };
-use crate::{Core, Timestamp};
+use crate::{Core, Timestamp, Usage};
 
 /// The id of the only run.
 pub(crate) fn run() -> RunId {
@@ -54,6 +54,7 @@ fn read(core: &Core, words: &[&str]) -> Vec<(Stream, Fact)> {
         ["pause"] => on_run(Fact::RunPaused),
         ["stop"] => on_run(Fact::RunStopped),
         ["resume"] => on_run(Fact::RunResumed),
+        ["tried", "now"] => on_run(Fact::TriedNow),
         ["budget", "reached"] => on_run(Fact::BudgetReached(reached())),
         ["budget", usd] => on_run(Fact::BudgetChanged(Allowed { usd_nanos: Some(usd.parse().unwrap()), tokens: None })),
         ["finished", end] => on_run(Fact::RunFinished { state: named::<RunEnd>(end) }),
@@ -111,14 +112,19 @@ fn task_fact(id: &str, words: &[&str]) -> Fact {
             ("held", [class]) => Fact::Held { number, class: named(class), until: None },
             ("held", [class, until]) => Fact::Held { number, class: named(class), until: Some(time(until)) },
             ("released", _) => Fact::Released { number },
+            ("exchanged", [account]) => exchanged(number, account),
             ("exit", ["finished"]) => Fact::AttemptExited { number, outcome: Outcome::Finished },
             ("exit", [class]) => Fact::AttemptExited { number, outcome: failed(class) },
+            ("exit", [class, until]) => Fact::AttemptExited { number, outcome: limited(class, until) },
             ("ending", ["limit", class]) => {
                 Fact::AttemptEnding { number, reason: EndReason::Limit { class: named(class) } }
             }
             ("ending", ["parked"]) => Fact::AttemptEnding { number, reason: EndReason::Parked },
             ("ending", ["finished"]) => Fact::AttemptEnding { number, reason: EndReason::Finished },
             ("ending", [class]) => Fact::AttemptEnding { number, reason: EndReason::from(&failed(class)) },
+            ("ending", [class, until]) => {
+                Fact::AttemptEnding { number, reason: EndReason::from(&limited(class, until)) }
+            }
             ("ended", _) => Fact::AttemptEnded { number },
             ("pass", _) => Fact::Verified { number, verdict: verdict(id) },
             ("fail", [class]) => {
@@ -144,7 +150,17 @@ fn verdict(id: &str) -> Verdict {
 }
 
 fn failed(class: &str) -> Outcome {
-    Outcome::Failed { class: named::<Class>(class), why: "why".into() }
+    Outcome::Failed { class: named::<Class>(class), why: "why".into(), until: None }
+}
+
+fn exchanged(number: u32, account: &str) -> Fact {
+    let usage = Usage { exchanges: 1, ..Usage::default() };
+    Fact::Exchanged { number, account: account.into(), main: true, usage, reserved: None, exchange: None }
+}
+
+/// A limit that an agent reports, with its end.
+fn limited(class: &str, until: &str) -> Outcome {
+    Outcome::Failed { class: named::<Class>(class), why: "why".into(), until: Some(time(until)) }
 }
 
 /// The shim of an attempt.
@@ -216,6 +232,7 @@ fn show_fact(fact: &Fact) -> String {
         Fact::RunPaused => "pause".into(),
         Fact::RunStopped => "stop".into(),
         Fact::RunResumed => "resume".into(),
+        Fact::TriedNow => "tried now".into(),
         Fact::BudgetReached(_) => "budget reached".into(),
         Fact::BudgetChanged(allowed) => format!("budget {}", allowed.usd_nanos.unwrap_or(0)),
         Fact::RunFinished { state } => format!("finished {state:?}").to_lowercase(),

@@ -14,8 +14,8 @@ use crate::class::Class;
 use crate::core::Core;
 use crate::hash::fnv1a;
 use crate::ids::{AccountId, RunId};
-use crate::record::{Fact, Record, Stream};
-use crate::task::Phase;
+use crate::record::{Fact, Outcome, Record, Stream};
+use crate::task::{Phase, Task};
 use crate::time::Timestamp;
 
 /// How many requests must have been taken before an account counts as open again: more than agents are at work.
@@ -123,6 +123,53 @@ impl Window {
 }
 
 impl Core {
+    /// A stated end is never shortened: with several windows rejected, the latest reset wins. One that is not stated
+    /// says nothing new of an account that is closed already.
+    pub(crate) fn admit_closing(
+        &self,
+        now: Timestamp,
+        account: AccountId,
+        class: Class,
+        stated: Option<Timestamp>,
+    ) -> Vec<Record> {
+        let known = self.closed_until(&account, now).map(|(known, _)| known);
+        let (until, guessed) = match stated {
+            Some(until) => (until, false),
+            None if known.is_some() => return Vec::new(),
+            None => (guess(&account, self.window(&account).strikes(), now), true),
+        };
+        if known.is_some_and(|known| known >= until) || until <= now {
+            return Vec::new();
+        }
+        vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountClosed { class, until, guessed } }]
+    }
+
+    /// Only an account that is tried out has to be told of.
+    pub(crate) fn admit_answered(&self, now: Timestamp, account: AccountId) -> Vec<Record> {
+        match self.accounts.get(&account) {
+            Some(Window::Probing { .. }) => {
+                vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountAnswered }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// An agent's CLI has reported a limit: the account that it met it on takes no more requests of anybody.
+    pub(crate) fn closing_by(&self, now: Timestamp, task: &Task, fact: &Fact) -> Vec<Record> {
+        let Fact::AttemptExited { outcome: Outcome::Failed { class, until, .. }, .. } = fact else { return Vec::new() };
+        if !class.is_limit() {
+            return Vec::new();
+        }
+        let billed = task.attempt().and_then(|attempt| attempt.account.as_ref());
+        // One that has not been answered yet has met it on the only account there is; of several nobody knows.
+        let only = match &*task.spec.accounts {
+            [only] if task.spec.needs_quota => Some(only),
+            _ => None,
+        };
+        let until = until.filter(|until| *until > now);
+        billed.or(only).map_or_else(Vec::new, |account| self.admit_closing(now, account.clone(), *class, until))
+    }
+
     /// A person knows more than the provider said: each account that the run's tasks could use is tried out as if its end
     /// had come, with one request first. What the user's own hours close stays closed.
     pub(crate) fn admit_trying(&self, now: Timestamp, run: &RunId) -> Result<Vec<Record>, Rejection> {
@@ -133,7 +180,11 @@ impl Core {
             .into_iter()
             .filter(|account| self.closed_until(account, now).is_some_and(|(_, class)| class != Class::Hours));
         let opened = |account: &AccountId| Stream::Account(account.clone());
-        Ok(closed.map(|id| Record { at: now, stream: opened(id), fact: Fact::AccountOpened }).collect())
+        let opened = closed.map(|id| Record { at: now, stream: opened(id), fact: Fact::AccountOpened });
+        let is_ending = |task: &Task| task.clone().reported_end().is_some();
+        let waits = !found.waiting_for_a_limit().is_empty() || found.active().any(is_ending);
+        let tried = waits.then(|| Record { at: now, stream: Stream::Run(run.clone()), fact: Fact::TriedNow });
+        Ok(opened.chain(tried).collect())
     }
 }
 

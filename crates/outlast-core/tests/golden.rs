@@ -9,7 +9,7 @@ use outlast_core::{AccountId, AgentName, Class, Epoch, ExchangeId, Fact, Oid, Ta
 
 /// What version 1 wrote.
 const V1: &str = include_str!("golden/facts-v1.jsonl");
-/// What version 2 writes and version 1 did not.
+/// What version 2 wrote and version 1 did not.
 const V2: &str = include_str!("golden/facts-v2.jsonl");
 /// What version 3 writes and version 2 did not.
 const V3: &str = include_str!("golden/facts-v3.jsonl");
@@ -30,7 +30,14 @@ const USAGE: Usage = Usage {
 };
 
 fn facts_of_v3() -> Vec<Fact> {
-    vec![Fact::RetryRequested]
+    let (class, until) = (Class::WindowQuota, Some(Timestamp::from_millis(1_796_000_000_000)));
+    let why = || "resets 5pm (UTC)".to_owned();
+    vec![
+        Fact::RetryRequested,
+        Fact::TriedNow,
+        Fact::AttemptExited { number: 1, outcome: Outcome::Failed { class, why: why(), until } },
+        Fact::AttemptEnding { number: 1, reason: EndReason::Failed { class, why: why(), until } },
+    ]
 }
 
 fn facts_of_v2() -> Vec<Fact> {
@@ -118,11 +125,17 @@ fn facts_of_v1() -> Vec<Fact> {
         },
         Fact::Checkpointed { number: 1, commit: oid() },
         Fact::AttemptExited { number: 1, outcome: Outcome::Finished },
-        Fact::AttemptExited { number: 1, outcome: Outcome::Failed { class: Class::Crash, why: "exit 1".to_owned() } },
+        Fact::AttemptExited {
+            number: 1,
+            outcome: Outcome::Failed { class: Class::Crash, why: "exit 1".to_owned(), until: None },
+        },
         Fact::AttemptEnding { number: 1, reason: EndReason::Finished },
         Fact::AttemptEnding { number: 1, reason: EndReason::Parked },
         Fact::AttemptEnding { number: 1, reason: EndReason::Discarded },
-        Fact::AttemptEnding { number: 1, reason: EndReason::Failed { class: Class::Timeout, why: "late".to_owned() } },
+        Fact::AttemptEnding {
+            number: 1,
+            reason: EndReason::Failed { class: Class::Timeout, why: "late".to_owned(), until: None },
+        },
         Fact::AttemptEnded { number: 1 },
         Fact::Verified { number: 1, verdict: Verdict::Passed { result: oid() } },
         Fact::Verified { number: 1, verdict: Verdict::Failed { class: Class::Verify, why: "red".to_owned() } },

@@ -125,7 +125,8 @@ impl Admission for EngineAdmission {
                 }
                 return Ruling::Pass;
             }
-            let until = refusal.retry_at;
+            // An end that has passed is none: whoever says so refuses all the same, and is asked ever later.
+            let until = refusal.retry_at.filter(|until| *until > now());
             let is_short = until.map_or(refusal.status == Some(429), |until| until.since(now()) <= MINUTE_LIMIT_MAX);
             let class = match refusal.kind {
                 RefusalKind::Limit if is_short => Class::MinuteLimit,

@@ -125,7 +125,7 @@ fn behind_failed(tasks: usize) -> Bench {
             spec.needs = vec![TaskId::new(format!("t{}", i - 1))];
         }
     });
-    let failed = Outcome::Failed { class: Class::Question, why: String::new() };
+    let failed = Outcome::Failed { class: Class::Question, why: String::new(), until: None };
     step(&mut driver, attempt("r", "t0", 1, AttemptNews::Exited(failed)));
     step(&mut driver, attempt("r", "t0", 1, AttemptNews::Ended));
     driver

@@ -172,9 +172,11 @@ impl Tree {
         match &self.agent {
             Agent::Lives => None,
             Agent::Exited(outcome) => Some(outcome.clone()),
-            Agent::Gone => {
-                Some(Outcome::Failed { class: Class::Vanished, why: "no process and no exit status".into() })
-            }
+            Agent::Gone => Some(Outcome::Failed {
+                class: Class::Vanished,
+                why: "no process and no exit status".into(),
+                until: None,
+            }),
         }
     }
 

@@ -44,6 +44,7 @@ fn said(fact: &Fact) -> Option<String> {
         Fact::RunPaused => styled(YELLOW, "the run is paused"),
         Fact::RunStopped => styled(YELLOW, "the run is stopped"),
         Fact::RunResumed => "the run goes on".to_owned(),
+        Fact::TriedNow => "what waits for a limit is tried now".to_owned(),
         Fact::BudgetReached(_) => styled(YELLOW, "the budget is reached: nothing more goes out until it is raised"),
         Fact::BudgetChanged(allowed) => format!("the budget is {}", allowed_in_words(*allowed)),
         Fact::RunFinished { state } => match state {
@@ -64,7 +65,7 @@ fn said(fact: &Fact) -> Option<String> {
             styled(YELLOW, format!("is held: {class}, until {until}"))
         }
         Fact::Released { .. } => "goes on".to_owned(),
-        Fact::AttemptExited { outcome: Outcome::Failed { class, why }, .. }
+        Fact::AttemptExited { outcome: Outcome::Failed { class, why, .. }, .. }
         | Fact::Verified { verdict: Verdict::Failed { class, why }, .. } => {
             styled(RED, format!("{class}: {}", shown(why)))
         }

@@ -41,6 +41,8 @@ mod order;
 mod processes;
 #[path = "survive/replay.rs"]
 mod replay;
+#[path = "survive/reported.rs"]
+mod reported;
 #[path = "survive/review.rs"]
 mod review;
 #[path = "survive/running.rs"]

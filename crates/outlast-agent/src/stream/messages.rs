@@ -2,7 +2,7 @@
 //!
 //! Events of sub-agents carry `parent_tool_use_id`; their turns are not the task's turns.
 
-use outlast_core::Usage;
+use outlast_core::{Usage, reset};
 use serde_json::Value;
 
 use super::{count_of, json, status_of, str_of, tool_summary};
@@ -111,8 +111,25 @@ impl Parse for Messages {
                 text: str_of(&line, "/error").unwrap_or_default().to_owned(),
             }),
             (Some("result"), _) => self.result(&line, events),
+            (Some("rate_limit_event"), _) => rate_limit(&line, events),
+            // A result by itself, as some programs that wrap a CLI pass it on.
+            (None, _) => {
+                events.extend(str_of(&line, "/result").map(|text| Event::Result {
+                    ok: !line["is_error"].as_bool().unwrap_or(false),
+                    text: text.to_owned(),
+                }));
+            }
             _ => {}
         }
+    }
+}
+
+/// What Claude Code says of its account's windows: a warning calls for nothing, and fields of overage name no time.
+fn rate_limit(line: &Value, events: &mut Vec<Event>) {
+    let info = line.get("rate_limit_info").unwrap_or(line);
+    if str_of(info, "/status") == Some("rejected") {
+        let resets_at = info.get("resetsAt").and_then(Value::as_f64).and_then(reset::epoch);
+        events.push(Event::Rejected { resets_at });
     }
 }
 

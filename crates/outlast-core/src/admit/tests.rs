@@ -272,3 +272,38 @@ fn only_an_account_that_is_tried_out_is_told_of_answers() {
     check("account max closed overload 6000", answered(), "");
     check("account max closed overload 900\n account max opened", answered(), "account max answered");
 }
+
+#[test]
+fn a_limit_that_an_agent_reports_closes_the_account_that_it_met_it_on() {
+    let limit = |until: Option<i64>| {
+        let until = until.map(Timestamp::from_millis);
+        news(1, AttemptNews::Exited(Outcome::Failed { class: Class::WindowQuota, why: "why".into(), until }))
+    };
+    let one = "run\n task a quota=max\n a start 1";
+    check(one, limit(Some(9000)), "account max closed window_quota 9000; a exit 1 window_quota");
+    let closed = "account max closed overload 99000";
+    check(&format!("{one}\n {closed}"), limit(Some(9000)), "a exit 1 window_quota");
+    let two = "run\n task a quota=max,api\n a start 1";
+    check(two, limit(Some(9000)), "a exit 1 window_quota");
+    let billed = format!("{two}\n a exchanged 1 api");
+    check(&billed, limit(Some(9000)), "account api closed window_quota 9000; a exit 1 window_quota");
+    // Without an end, the account's own pause counts.
+    assert!(became(&billed, limit(None)).starts_with("account api closed window_quota"));
+    let other = AttemptNews::Exited(Outcome::Failed { class: Class::Crash, why: "why".into(), until: None });
+    check(&billed, news(1, other), "a exit 1 crash");
+}
+
+#[test]
+fn what_waits_for_a_reported_limit_is_tried_at_a_persons_word() {
+    let parked = "run\n task a\n a start 1\n a ending 1 window_quota 900000\n a ended 1";
+    check(parked, Command::TryNow(run()), "tried now");
+    check(&format!("{parked}\n tried now"), Command::TryNow(run()), "");
+    // Also while its attempt is just being ended.
+    for ending in ["a exit 1 window_quota 900000", "a ending 1 window_quota 900000"] {
+        let ending = format!("run\n task a\n a start 1\n {ending}");
+        check(&ending, Command::TryNow(run()), "tried now");
+        check(&format!("{ending}\n tried now"), Command::TryNow(run()), "");
+        let ended = core(&format!("{ending}\n tried now\n a ending 1 window_quota\n a ended 1"));
+        assert_eq!(ended.runs[&run()].tasks[0].state(), "parked");
+    }
+}

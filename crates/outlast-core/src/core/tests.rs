@@ -77,6 +77,48 @@ fn what_is_lost_again_and_again_before_it_changes_anything_uses_up_its_tries() {
     assert_eq!(task(&(journal + &late)).losses, 4);
 }
 
+/// The first task after these lines: what it is called, until when it waits, and how many of its tries are used.
+fn waits(journal: &str) -> (&'static str, Option<i64>, u32) {
+    let task = &core(journal).runs[&run()].tasks[0];
+    let until = match task.phase {
+        Phase::Waiting { until } => Some(until.as_millis()),
+        _ => None,
+    };
+    (task.state(), until, task.tries_used)
+}
+
+#[test]
+fn a_limit_that_an_agent_reports_parks_its_task_until_the_time_that_was_stated() {
+    let end = "a ending 1 window_quota 900000\n a ended 1";
+    let one = format!("run\n task a quota=max\n @5 a start 1\n {end}");
+    assert_eq!(waits(&one), ("parked", Some(900_000), 0));
+    assert_eq!(waits(&one.replace("quota=max", "")), ("parked", Some(900_000), 0), "a command with a login of its own");
+    assert_eq!(waits(&format!("{one}\n tried now")), ("parked", None, 0), "a person knows better");
+    assert_eq!(waits(&format!("{one}\n @900000 a start 2")), ("running", None, 0));
+    // Elsewhere it may go on at once: whether an account is closed decides.
+    let (two, billed) = (one.replace("quota=max", "quota=max,api"), "a exchanged 1 max\n a ending");
+    let (state, until, _) = waits(&two.replace("a ending", billed));
+    assert_eq!(state, "parked");
+    assert!(until < Some(4000), "{until:?}");
+    assert_eq!(waits(&two), ("parked", Some(900_000), 0), "nobody knows which of them it was");
+}
+
+#[test]
+fn a_limit_without_an_end_is_tried_ever_later_and_never_fails_its_task() {
+    let mut journal = "run\n task a".to_owned();
+    let mut pauses = Vec::new();
+    for number in 1..=150 {
+        journal += &format!("\n @0 a start {number}\n a ending {number} minute_limit\n a ended {number}");
+        if number % 10 == 0 || number < 12 {
+            let (state, until, tries) = waits(&journal);
+            assert_eq!((state, tries), ("parked", 0), "{number}");
+            pauses.push(until.unwrap());
+        }
+    }
+    assert!(pauses[0] >= 2000 && pauses.is_sorted_by(|a, b| b >= a || *b >= 900_000), "{pauses:?}");
+    assert!(pauses.last().is_some_and(|last| (900_000..=1_125_000).contains(last)), "{pauses:?}");
+}
+
 #[test]
 fn revisions_count_the_records_of_each_stream() {
     let core = core("run\n task a\n task b\n a start 1");
@@ -119,7 +161,7 @@ fn oid() -> impl Strategy<Value = Oid> {
 
 fn attempt_fact() -> impl Strategy<Value = Fact> {
     let outcome = || {
-        let failed = class().prop_map(|class| Outcome::Failed { class, why: String::new() });
+        let failed = class().prop_map(|class| Outcome::Failed { class, why: String::new(), until: None });
         prop_oneof![Just(Outcome::Finished), failed]
     };
     let reason = prop_oneof![

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_agent::{Adapter, Event as Said, Exit, ExitStatus, Verdict};
+use outlast_agent::{Adapter, Event, Exit, ExitStatus, Verdict};
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{Outcome, Rung, ShimRef};
-use outlast_core::{AttemptId, Class, Epoch, Oid, plan};
+use outlast_core::reset::Said;
+use outlast_core::{AttemptId, Class, Epoch, Oid, Timestamp, plan};
 use outlast_process::{ExitReason, ExitRecord, ShimClient, ShimId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -52,13 +53,13 @@ pub(crate) async fn perform(
     token: &CancellationToken,
 ) -> Result<Option<Command>, Error> {
     let outcome = match work(context, &attempt, token).await {
-        Ok(Some(Outcome::Failed { class, why })) => on_a_full_disk(context, class, why),
+        Ok(Some(failed @ Outcome::Failed { .. })) => on_a_full_disk(context, failed),
         Ok(Some(outcome)) => outcome,
         Ok(None) => return Ok(None),
         Err(Fault { class, why }) => {
             // What could not be prepared is prepared once there is room.
             context.room()?;
-            Outcome::Failed { class, why: one_line(&why) }
+            failed(class, &why)
         }
     };
     crate::fault::point("after_exit");
@@ -66,11 +67,15 @@ pub(crate) async fn perform(
 }
 
 /// An agent that failed while nothing could be written is not at fault.
-fn on_a_full_disk(context: &Context, class: Class, why: String) -> Outcome {
-    match context.room() {
-        Ok(()) => Outcome::Failed { class, why },
-        Err(full) => Outcome::Failed { class: Class::Vanished, why: one_line(&format!("{full}; {why}")) },
+fn on_a_full_disk(context: &Context, outcome: Outcome) -> Outcome {
+    match (context.room(), &outcome) {
+        (Err(full), Outcome::Failed { why, .. }) => failed(Class::Vanished, &format!("{full}; {why}")),
+        _ => outcome,
     }
+}
+
+fn failed(class: Class, why: &str) -> Outcome {
+    Outcome::Failed { class, why: one_line(why), until: None }
 }
 
 fn news(attempt: &Attempt, news: AttemptNews) -> Command {
@@ -104,7 +109,7 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
 
 /// What has become of an agent that ran out of time: it may have done its work all the same.
 async fn late(context: &Arc<Context>, id: &AttemptId, task: &plan::Task, outcome: Outcome) -> Result<Outcome, Fault> {
-    let Outcome::Failed { class: Class::Timeout, why } = &outcome else { return Ok(outcome) };
+    let Outcome::Failed { class: Class::Timeout, why, .. } = &outcome else { return Ok(outcome) };
     let shown = steps::shown(context, id, task).await?;
     if !steps::all_done(context, id, task, &shown).await? {
         return Ok(outcome);
@@ -234,9 +239,9 @@ async fn next(client: &mut Option<ShimClient>) -> Option<outlast_process::Event>
 }
 
 /// Puts on record what must survive: the session, where a next attempt can continue it.
-async fn report(context: &Context, attempt: &Attempt, said: &[Said], sessions: bool) -> Result<(), Fault> {
+async fn report(context: &Context, attempt: &Attempt, said: &[Event], sessions: bool) -> Result<(), Fault> {
     for said in said {
-        if let Said::SessionSeen(session) = said
+        if let Event::SessionSeen(session) = said
             && sessions
         {
             context.tell(news(attempt, AttemptNews::SessionSeen(session.clone()))).await?;
@@ -246,7 +251,6 @@ async fn report(context: &Context, attempt: &Attempt, said: &[Said], sessions: b
 }
 
 fn judge(adapter: &dyn Adapter, output: &Output, left: Left) -> Outcome {
-    let failed = |class, why: &str| Outcome::Failed { class, why: one_line(why) };
     let Some(record) = left.record else {
         return failed(Class::Vanished, "its shim was killed and left no exit status");
     };
@@ -272,6 +276,12 @@ fn judge(adapter: &dyn Adapter, output: &Output, left: Left) -> Outcome {
     };
     match adapter.judge(&Exit { status, lingered: left.lingered }, &output.summary) {
         Verdict::Finished { .. } => Outcome::Finished,
+        Verdict::Failed { class, why } if class.is_limit() => {
+            let zone = jiff::tz::TimeZone::system();
+            // An engine that was away reads it later than it was said.
+            let said = Said { at: Timestamp::from_millis(record.ended_at), zone: &zone };
+            Outcome::Failed { class, why: one_line(&why), until: output.summary.limit_ends(said) }
+        }
         Verdict::Failed { class, why } => failed(class, &why),
         Verdict::TryLater => failed(Class::Overload, "it asks to be tried later"),
         Verdict::Question { text } => failed(Class::Question, &text),
@@ -284,7 +294,7 @@ fn explained(outcome: Outcome, passed: Option<(Class, String)>) -> Outcome {
         (
             Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. },
             Some((class, why)),
-        ) => Outcome::Failed { class, why: one_line(&why) },
+        ) => failed(class, &why),
         (outcome, _) => outcome,
     }
 }

@@ -9,7 +9,8 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 fn wait(pairs: &[(&'static str, &str)], body: &str) -> Option<f64> {
-    retry_at(&headers(pairs), body.as_bytes(), NOW).map(|t| t.since(NOW).as_secs_f64())
+    retry_at(&headers(pairs), body.as_bytes(), Said { at: NOW, zone: &jiff::tz::TimeZone::UTC })
+        .map(|t| t.since(NOW).as_secs_f64())
 }
 
 #[test]
@@ -49,7 +50,27 @@ fn other_structured_resets_are_read() {
     assert_eq!(wait(&[("anthropic-ratelimit-unified-reset", "1790000300")], ""), Some(300.0));
     let gemini = r#"[{"error":{"code":429,"details":[{"@type":"x"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"38.86s"}]}}]"#;
     assert_eq!(wait(&[], gemini), Some(38.86));
-    assert_eq!(wait(&[], "try again in 17 seconds"), None);
+}
+
+#[test]
+fn what_a_sentence_says_is_read_as_a_clis_report_is() {
+    assert_eq!(wait(&[], "try again in 17 seconds"), Some(17.0));
+    assert_eq!(wait(&[("retry-after", "12")], "try again in 17 seconds"), Some(12.0));
+    let glm =
+        r#"{"error":{"code":"1308","message":"已达到 5小时的使用上限。您的限额将在 2026-09-21 22:13:21 重置。"}}"#;
+    // 14:13:20 in UTC is 22:13:20 there.
+    assert_eq!(wait(&[], glm), Some(1.0));
+    assert_eq!(wait(&[], "Your quota will be refreshed in the next cycle."), None);
+    let openai = |remaining| {
+        [
+            ("x-ratelimit-remaining-requests", remaining),
+            ("x-ratelimit-reset-requests", "1m30.5s"),
+            ("x-ratelimit-remaining-tokens", "0"),
+            ("x-ratelimit-reset-tokens", "500ms"),
+        ]
+    };
+    assert_eq!(wait(&openai("5"), ""), Some(0.5));
+    assert_eq!(wait(&openai("0"), ""), Some(90.5));
 }
 
 #[test]

@@ -10,6 +10,8 @@ use bytes::{Bytes, BytesMut};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use jiff::tz::TimeZone;
+use outlast_core::reset::Said;
 use outlast_journal::Outcome;
 use tokio_util::task::TaskTracker;
 
@@ -168,7 +170,7 @@ async fn refused(shared: &Shared, mut exchange: Exchange, answer: Response<Incom
         limits: exchange.limits().to_vec(),
         excerpt: String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT_BYTES_MAX)]).into_owned(),
         kind: refusal::kind(head.status, &bytes),
-        retry_at: refusal::retry_at(&head.headers, &bytes, at),
+        retry_at: refusal::retry_at(&head.headers, &bytes, Said { at, zone: &TimeZone::system() }),
         at,
     };
     let response = if whole {

@@ -110,5 +110,5 @@ fn draw_end(rng: &mut Rng, faults: &Faults) -> AgentStep {
 
 /// A failed outcome.
 pub(crate) fn failed(class: Class, why: &str) -> Outcome {
-    Outcome::Failed { class, why: why.into() }
+    Outcome::Failed { class, why: why.into(), until: None }
 }
