@@ -146,9 +146,16 @@ pub enum Command {
         /// Until when, where the provider says so.
         until: Option<Timestamp>,
     },
+    /// A provider refused what only a person can mend.
+    ShutAccount {
+        /// Which account.
+        account: AccountId,
+        /// Why.
+        class: Class,
+    },
     /// A provider has begun to answer a request.
     AccountAnswered(AccountId),
-    /// The user lets an account be used again that was closed for its hours.
+    /// The user lets an account be used again that was closed for its hours, or that waits for a person.
     OpenAccount(AccountId),
     /// A person knows that a limit is over: what a run waits for is tried at once.
     TryNow(RunId),
@@ -171,9 +178,10 @@ impl Command {
             | Self::Verified { run, task, .. }
             | Self::Discard { run, task }
             | Self::Discarded { run, task } => Some(Stream::Task(run.clone(), task.clone())),
-            Self::CloseAccount { account, .. } | Self::AccountAnswered(account) | Self::OpenAccount(account) => {
-                Some(Stream::Account(account.clone()))
-            }
+            Self::CloseAccount { account, .. }
+            | Self::ShutAccount { account, .. }
+            | Self::AccountAnswered(account)
+            | Self::OpenAccount(account) => Some(Stream::Account(account.clone())),
             Self::LedgerCounted { .. } => Some(Stream::Ledger),
             Self::Land { .. } | Self::Landing { .. } | Self::Retry { .. } | Self::TryNow(_) => None,
         }
@@ -248,6 +256,7 @@ impl Core {
             Command::Discard { run, task } => self.admit_discard(now, run, task),
             Command::Retry { run, task } => self.admit_retry(now, run, task),
             Command::CloseAccount { account, class, until } => Ok(self.admit_closing(now, account, class, until)),
+            Command::ShutAccount { account, class } => Ok(self.admit_shutting(now, account, class)),
             Command::AccountAnswered(account) => Ok(self.admit_answered(now, account)),
             Command::Attempt { run, task, number, epoch, news } => {
                 let found = self.find(&run, &task)?;

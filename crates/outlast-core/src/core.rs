@@ -97,6 +97,9 @@ impl Core {
                 let closed = Window::Closed { class: *class, until: *until, guessed: *guessed, strikes };
                 self.accounts.insert(account.clone(), closed);
             }
+            Fact::AccountShut { class } => {
+                self.accounts.insert(account.clone(), Window::Shut { class: *class });
+            }
             Fact::AccountOpened => {
                 let opened = self.window(account).opened(at);
                 self.accounts.insert(account.clone(), opened);

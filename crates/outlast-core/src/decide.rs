@@ -89,7 +89,7 @@ impl Core {
         for account in &task.spec.accounts {
             match self.accounts.get(account).and_then(Window::untried_since) {
                 Some(since) => found = found.or(Some((account, since))),
-                None if self.closed_until(account, now).is_some() => {}
+                None if self.closed_until(account, now).is_some() || self.is_shut(account) => {}
                 None => return None,
             }
         }
@@ -115,7 +115,8 @@ impl Core {
         let closed =
             |account: &AccountId| self.closed_until(account, now).map(|(until, class)| (until, account.clone(), class));
         let mut earliest = None;
-        for account in &task.spec.accounts {
+        // Where all wait for a person, nobody waits for them: whoever starts is told so at once.
+        for account in task.spec.accounts.iter().filter(|account| !self.is_shut(account)) {
             let until = closed(account)?;
             if earliest.as_ref().is_none_or(|known| until < *known) {
                 earliest = Some(until);

@@ -139,9 +139,13 @@ impl Pace {
 }
 
 impl Core {
-    /// Only what the user's own hours closed opens at the user's word: a provider's end is the provider's.
+    /// Only what the user's own hours closed opens at the user's word, and what waits for a person: a provider's end is the
+    /// provider's.
     pub(crate) fn admit_opening(&self, now: Timestamp, account: AccountId) -> Vec<Record> {
         match self.closed_until(&account, now) {
+            _ if self.is_shut(&account) => {
+                vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountOpened }]
+            }
             Some((_, Class::Hours)) => {
                 vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountOpened }]
             }

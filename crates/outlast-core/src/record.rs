@@ -18,7 +18,7 @@ use crate::usage::Usage;
 /// The version that is written with every record of today.
 ///
 /// 2: an exchange has its id, and the ledger a stream.
-/// 3: a person can have a task tried again, and have what waits for a limit tried at once.
+/// 3: a person can have a task tried again, and have what waits for a limit tried at once; an account may wait for one.
 pub const VERSION: u16 = 3;
 
 /// One fact, when it came to be, and whose history it belongs to.
@@ -247,6 +247,11 @@ pub enum Fact {
         /// Whether that is a guess of ours: the provider named no end.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         guessed: bool,
+    },
+    /// An account takes no requests until a person has done something about it.
+    AccountShut {
+        /// Why.
+        class: Class,
     },
     /// An account is due: it is tried out, or it takes requests again.
     AccountOpened,

@@ -64,6 +64,7 @@ fn read(core: &Core, words: &[&str]) -> Vec<(Stream, Fact)> {
                     Fact::AccountClosed { class: named(class), until: time(until), guessed: !guessed.is_empty() }
                 }
                 ["answered"] => Fact::AccountAnswered,
+                ["shut", class] => Fact::AccountShut { class: named(class) },
                 _ => Fact::AccountOpened,
             };
             vec![(Stream::Account(AccountId::from(*account)), fact)]
@@ -268,6 +269,7 @@ fn show_fact(fact: &Fact) -> String {
             format!("closed {class} {}{}", until.as_millis(), if *guessed { " guessed" } else { "" })
         }
         Fact::AccountAnswered => "answered".into(),
+        Fact::AccountShut { class } => format!("shut {class}"),
         Fact::AccountOpened => "opened".into(),
         Fact::LedgerCounted { row } => format!("ledger counted {row}"),
     }

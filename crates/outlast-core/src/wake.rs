@@ -30,7 +30,7 @@ impl Core {
     pub fn wake_at(&self, now: Timestamp) -> Option<(Timestamp, Reason)> {
         let accounts = self.accounts.iter().filter_map(|(account, window)| match window {
             Window::Closed { until, .. } => Some((*until, Reason::AccountOpens(account.clone()))),
-            Window::Open | Window::Probing { .. } => None,
+            Window::Open | Window::Shut { .. } | Window::Probing { .. } => None,
         });
         let retries =
             self.runs.values().filter(|run| run.mode == Mode::Running && !planted(Bug::RetryForgotten)).filter_map(

@@ -51,6 +51,11 @@ pub enum Window {
         #[serde(default)]
         strikes: u32,
     },
+    /// It does not, until a person has paid or logged in: no waiting mends it.
+    Shut {
+        /// Why.
+        class: Class,
+    },
     /// It was closed, and requests are on trial.
     Probing {
         /// Why it was closed.
@@ -70,7 +75,7 @@ impl Window {
     pub const fn on_trial_max(&self) -> Option<u32> {
         match self {
             Self::Open => None,
-            Self::Closed { .. } => Some(0),
+            Self::Closed { .. } | Self::Shut { .. } => Some(0),
             Self::Probing { taken, .. } => Some(taken.saturating_add(1)),
         }
     }
@@ -78,7 +83,7 @@ impl Window {
     /// How often in a row it was closed without taking a request in between.
     pub(crate) const fn strikes(&self) -> u32 {
         match self {
-            Self::Open => 0,
+            Self::Open | Self::Shut { .. } => 0,
             Self::Closed { strikes, .. } | Self::Probing { strikes, .. } => *strikes,
         }
     }
@@ -88,7 +93,7 @@ impl Window {
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         match self {
             Self::Closed { until, guessed, .. } => *until <= now || *guessed && until.since(now) > GUESS_MAX,
-            Self::Open | Self::Probing { .. } => false,
+            Self::Open | Self::Shut { .. } | Self::Probing { .. } => false,
         }
     }
 
@@ -106,7 +111,7 @@ impl Window {
             Self::Closed { class, strikes, .. } => {
                 Self::Probing { class: *class, since: now, taken: 0, strikes: *strikes }
             }
-            Self::Open | Self::Probing { .. } => Self::Open,
+            Self::Open | Self::Shut { .. } | Self::Probing { .. } => Self::Open,
         }
     }
 
@@ -117,7 +122,7 @@ impl Window {
             Self::Probing { class, since, taken, .. } => {
                 Self::Probing { class: *class, since: *since, taken: *taken + 1, strikes: 0 }
             }
-            Self::Closed { .. } => self.clone(),
+            Self::Closed { .. } | Self::Shut { .. } => self.clone(),
         }
     }
 }
@@ -132,6 +137,9 @@ impl Core {
         class: Class,
         stated: Option<Timestamp>,
     ) -> Vec<Record> {
+        if self.is_shut(&account) {
+            return Vec::new();
+        }
         let known = self.closed_until(&account, now).map(|(known, _)| known);
         let (until, guessed) = match stated {
             Some(until) => (until, false),
@@ -152,6 +160,19 @@ impl Core {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The provider refuses an account for what only a person can mend. A second word on it says nothing new.
+    pub(crate) fn admit_shutting(&self, now: Timestamp, account: AccountId, class: Class) -> Vec<Record> {
+        if self.is_shut(&account) {
+            return Vec::new();
+        }
+        vec![Record { at: now, stream: Stream::Account(account), fact: Fact::AccountShut { class } }]
+    }
+
+    /// Whether an account waits for a person.
+    pub fn is_shut(&self, account: &AccountId) -> bool {
+        matches!(self.accounts.get(account), Some(Window::Shut { .. }))
     }
 
     /// An agent's CLI has reported a limit: the account that it met it on takes no more requests of anybody.
@@ -179,6 +200,9 @@ impl Core {
         let closed = accounts
             .into_iter()
             .filter(|account| self.closed_until(account, now).is_some_and(|(_, class)| class != Class::Hours));
+        // What failed for want of a person's doing counts, too.
+        let all: BTreeSet<&AccountId> = found.tasks.iter().flat_map(|task| &task.spec.accounts).collect();
+        let closed = closed.chain(all.into_iter().filter(|account| self.is_shut(account)));
         let opened = |account: &AccountId| Stream::Account(account.clone());
         let opened = closed.map(|id| Record { at: now, stream: opened(id), fact: Fact::AccountOpened });
         let is_ending = |task: &Task| task.clone().reported_end().is_some();

@@ -35,6 +35,7 @@ fn facts_of_v3() -> Vec<Fact> {
     vec![
         Fact::RetryRequested,
         Fact::TriedNow,
+        Fact::AccountShut { class: Class::Billing },
         Fact::AttemptExited { number: 1, outcome: Outcome::Failed { class, why: why(), until } },
         Fact::AttemptEnding { number: 1, reason: EndReason::Failed { class, why: why(), until } },
     ]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::budget::Estimate;
-use outlast_core::{AttemptId, Class, ExchangeId, LedgerRow, Usage};
+use outlast_core::{AccountId, AttemptId, Class, ExchangeId, LedgerRow, Usage};
 use outlast_gateway::{Admission, Arrived, Ask, Denied, Grant, Recorded, Refusal, RefusalKind, Ruling, Settled};
 use outlast_journal::{ExchangeRow, Outcome};
 use tokio::sync::oneshot;
@@ -88,6 +88,14 @@ impl Admission for EngineAdmission {
         self.answers.kept(exchange_id);
     }
 
+    fn renewed(&self, account: &AccountId) -> BoxFuture<'_, ()> {
+        let account = account.clone();
+        Box::pin(async move {
+            // An engine that is gone opens it when it begins anew.
+            self.engine.tell(Command::OpenAccount(account)).await.unwrap_or_default();
+        })
+    }
+
     fn answered(&self, exchange_id: &str) {
         self.engine.answered(exchange_id.to_owned());
     }
@@ -99,6 +107,9 @@ impl Admission for EngineAdmission {
             return;
         }
         crate::fault::point("after_answer");
+        if let Some(attempt) = settled.attempt.as_ref().filter(|_| settled.outcome == Outcome::Complete) {
+            self.passed.answered(attempt);
+        }
         let usage = usage_of(settled.outcome, &settled.usage, settled.usd_nanos);
         // More may be billed for a broken answer than it had counted. The loop knows what was reserved for it.
         let is_uncertain = settled.outcome == Outcome::Cut || usage.unpriced + usage.unmetered > 0;
@@ -120,10 +131,18 @@ impl Admission for EngineAdmission {
                 _ => None,
             };
             if let Some(class) = hopeless {
-                if let Some(attempt) = refusal.attempt {
-                    self.passed.note(attempt, class, refusal.excerpt);
+                let account = refusal.account.clone();
+                // What the key may not do is no word on the account: the next model or agent may be welcome.
+                if refusal.status == Some(403) {
+                    self.passed.handed(refusal.attempt, class, refusal.excerpt);
+                    return Ruling::Pass;
                 }
-                return Ruling::Pass;
+                self.passed.note(class, refusal);
+                // Whoever asks again goes to another account, or is told the same.
+                return match self.engine.tell(Command::ShutAccount { account, class }).await {
+                    Ok(()) => Ruling::Again,
+                    Err(_) => Ruling::Pass,
+                };
             }
             // An end that has passed is none: whoever says so refuses all the same, and is asked ever later.
             let until = refusal.retry_at.filter(|until| *until > now());

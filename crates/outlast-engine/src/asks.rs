@@ -4,6 +4,7 @@
 //! turn in which an account opens. Nothing of it is lost with the engine: its shim sends it again to the next one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::budget::{Estimate, Reached, Room};
@@ -15,6 +16,7 @@ use outlast_gateway::{Ask, Denied, Dialect, Grant, TurnKind};
 use crate::allowance::Allowance;
 use crate::ask::{Granted, PendingAsk};
 use crate::keys::{RunSecret, same};
+use crate::passed::PassedRefusals;
 use crate::turns::Turn;
 
 /// An account as far as choosing one needs it.
@@ -48,6 +50,8 @@ pub(crate) struct Asks {
     /// Budgets, known limits and hours.
     allowance: Allowance,
     secrets: Secrets,
+    /// What accounts say that wait for a person.
+    passed: Arc<PassedRefusals>,
     /// The key of clients that are no attempt: of `outlast gateway` alone.
     client_key: Option<String>,
     waiting: Vec<PendingAsk>,
@@ -97,6 +101,11 @@ enum Fate {
         class: Class,
         until: Option<Timestamp>,
     },
+    /// Every account that could answer waits for a person: it is told what this one said.
+    Refused {
+        account: AccountId,
+        attempt: Option<AttemptId>,
+    },
     /// The run's budget has no room for it.
     TooDear {
         run: RunId,
@@ -109,6 +118,7 @@ impl Asks {
         accounts: Vec<AccountInfo>,
         allowance: Allowance,
         client_key: Option<String>,
+        passed: Arc<PassedRefusals>,
         secrets: impl Fn(&RunId) -> Option<RunSecret> + Send + 'static,
     ) -> Self {
         Self {
@@ -116,6 +126,7 @@ impl Asks {
             allowance,
             secrets: Box::new(secrets),
             client_key,
+            passed,
             waiting: Vec::new(),
             open: BTreeMap::new(),
             exchanges: 0,
@@ -154,6 +165,9 @@ impl Asks {
             match self.fate(core, &pending.ask, now) {
                 Fate::Go(grant, estimate) => self.grant(grant, estimate, pending, now),
                 Fate::No(denied) => drop(pending.reply.send(Err(denied))),
+                Fate::Refused { account, attempt } => {
+                    drop(pending.reply.send(Err(self.passed.hand(&account, attempt))));
+                }
                 Fate::Wait { until, .. } => {
                     let sooner = |until: &Timestamp| *until > now && self.next_look.is_none_or(|next| *until < next);
                     self.next_look = until.filter(sooner).or(self.next_look);
@@ -223,7 +237,7 @@ impl Asks {
                     news.extend(reached.map(|reached| Command::ReachBudget { run, reached }));
                     (Class::OwnBudget, None)
                 }
-                Fate::Go(..) | Fate::No(_) => continue,
+                Fate::Go(..) | Fate::No(_) | Fate::Refused { .. } => continue,
             };
             held.insert(AttemptId { run, task: task.id.clone(), number: attempt.number }, (class, until));
         }
@@ -276,11 +290,15 @@ impl Asks {
         now: Timestamp,
     ) -> Fate {
         let mut wait: Option<(Class, Option<Timestamp>)> = None;
-        let mut known = false;
+        let (mut known, mut shut) = (false, None);
         for account in accounts {
             let Some(info) = self.accounts.iter().find(|info| info.id == *account) else { continue };
             known = true;
             if !info.dialects.contains(&ask.dialect) {
+                continue;
+            }
+            if core.is_shut(account) {
+                shut = shut.or(Some(account));
                 continue;
             }
             let Some((class, until)) = self.waits_for(core, ask, account, now) else {
@@ -299,6 +317,7 @@ impl Asks {
         }
         match wait {
             Some((class, until)) => Fate::Wait { class, until },
+            None if let Some(account) = shut => Fate::Refused { account: account.clone(), attempt },
             None if known => {
                 Fate::No(Denied::NoAccount { reason: format!("no account of this agent answers {:?}", ask.dialect) })
             }
@@ -318,7 +337,7 @@ impl Asks {
     ) -> Option<(Class, Option<Timestamp>)> {
         let limited = || self.allowance.waits_for(account, ask).filter(|_| generates(ask.turn_kind));
         match core.window(account) {
-            Window::Open => limited(),
+            Window::Open | Window::Shut { .. } => limited(),
             Window::Closed { class, until, .. } => Some((class, Some(until))),
             window @ Window::Probing { class, .. } => {
                 let tries = |open: &&Open| open.is_on_trial(now) && open.account == *account;

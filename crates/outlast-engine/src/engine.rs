@@ -104,7 +104,9 @@ impl Engine {
         for path in recovery.unreadable {
             tracing::error!(path = %path.display(), "an exchange of an engine before this one cannot be read");
         }
-        let uncounted = uncounted(&core, &reader)?;
+        // Whoever starts an engine has done something about it, or hears of it again.
+        let shut = core.accounts.keys().filter(|account| core.is_shut(account)).cloned().map(Command::OpenAccount);
+        let first = uncounted(&core, &reader)?.into_iter().chain(shut).collect();
 
         let (handle, receiver) = LoopHandle::channel();
         let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();
@@ -113,10 +115,10 @@ impl Engine {
         let terms = accounts.iter().map(terms).collect();
         let allowance = Allowance::new(terms, jiff::tz::TimeZone::system(), &core);
         let secret = move |run: &RunId| RunSecret::load_or_create(&secrets.run_secret(run)).ok();
-        let asks = Asks::new(infos.clone(), allowance, client_key, secret);
+        let passed = Arc::new(PassedRefusals::default());
+        let asks = Asks::new(infos.clone(), allowance, client_key, Arc::clone(&passed), secret);
 
         let upstreams = accounts.into_iter().map(|account| account.upstream).collect();
-        let passed = Arc::new(PassedRefusals::default());
         let context = match repository {
             Some(repository) => {
                 let git = Arc::new(Repositories::open(&home, repository)?);
@@ -149,7 +151,7 @@ impl Engine {
         let driver = if starts { driver } else { driver.without_starts() };
         let the_loop = std::thread::Builder::new()
             .name("state-loop".to_owned())
-            .spawn(move || run(driver, asks, &receiver, uncounted));
+            .spawn(move || run(driver, asks, &receiver, first));
         let the_loop = the_loop.map_err(|e| Error::Internal(format!("no thread for the loop: {e}")))?;
         Ok(Self { handle, context, home, gateway_addr, leaving, gateway, the_loop, holder, lock })
     }

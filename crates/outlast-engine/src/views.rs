@@ -218,6 +218,13 @@ fn accounts(core: &Core, run: &Run) -> Vec<AccountView> {
             reset_at: Some(rfc3339(*until)),
             state: "closed".to_owned(),
         }],
+        Some(Window::Shut { class }) => vec![WindowView {
+            kind: Some(class.name().to_owned()),
+            used: None,
+            limit: None,
+            reset_at: None,
+            state: "closed".to_owned(),
+        }],
         Some(Window::Probing { class, .. }) => vec![WindowView {
             kind: Some(class.name().to_owned()),
             used: None,

@@ -50,6 +50,12 @@ pub trait Admission: Send + Sync + 'static {
         let _ = exchange_id;
     }
 
+    /// Takes note that an account's credential is another one than was refused.
+    fn renewed(&self, account: &AccountId) -> BoxFuture<'_, ()> {
+        let _the_same_to_us = account;
+        Box::pin(std::future::ready(()))
+    }
+
     /// Takes note that the provider has begun to answer, and not to refuse. Must not block.
     fn answered(&self, exchange_id: &str) {
         let _ = exchange_id;
@@ -166,11 +172,24 @@ pub enum Denied {
         /// Why, without any secret in it.
         reason: String,
     },
+    /// The account was refused for good, and would be again: the same is said without asking.
+    Refused(Box<Repeated>),
     /// A budget is spent and policy says to answer instead of holding.
     Budget {
         /// Which budget, without any secret in it.
         reason: String,
     },
+}
+
+/// A refusal that is given again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeated {
+    /// Whose.
+    pub account: AccountId,
+    /// The provider's status; none where it was never asked, as without a credential.
+    pub status: Option<u16>,
+    /// What the provider said, or the beginning of it; or why it was not asked.
+    pub body: Bytes,
 }
 
 /// How an exchange ended.

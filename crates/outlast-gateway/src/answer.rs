@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use serde_json::json;
 
-use crate::admission::Denied;
+use crate::admission::{Denied, Repeated};
 use crate::dialect::Dialect;
 use crate::stage::relay::{Broken, Relay};
 use crate::stage::replay::Replay;
@@ -129,6 +129,17 @@ impl OwnError {
     }
 }
 
+/// A refusal as its provider gave it; nothing where it was never asked.
+pub(crate) fn repeated(said: &Repeated) -> Option<Response<Answer>> {
+    let status = StatusCode::from_u16(said.status?).ok()?;
+    let mut response = Response::new(Answer::Whole(Some(said.body.clone())));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
+    Some(response)
+}
+
 impl From<Denied> for OwnError {
     fn from(denied: Denied) -> Self {
         match denied {
@@ -144,6 +155,10 @@ impl From<Denied> for OwnError {
             ),
             Denied::NoAccount { reason } => {
                 Self::new(StatusCode::NOT_FOUND, "no_account", format!("outlast: no account can serve this: {reason}"))
+            }
+            Denied::Refused(said) => {
+                let message = format!("outlast: account {}: {}", said.account, String::from_utf8_lossy(&said.body));
+                Self { again: false, ..Self::new(StatusCode::BAD_GATEWAY, "no_credential", message) }
             }
             Denied::Budget { reason } => {
                 Self::new(StatusCode::PAYMENT_REQUIRED, "budget", format!("outlast: {reason}"))

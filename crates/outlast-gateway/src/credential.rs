@@ -135,6 +135,21 @@ impl Credentials {
         Ok(fresh)
     }
 
+    /// Whether a file that it comes from holds another one by now, which is the one from here on. Nothing else is looked at:
+    /// a command may ask a person, and the environment does not change.
+    pub(crate) async fn is_renewed(&self) -> bool {
+        if !matches!(self.source, Source::File(_)) {
+            return false;
+        }
+        let mut current = self.current.lock().await;
+        let Ok(fresh) = self.resolve().await else { return false };
+        let is_known = current.as_ref().is_some_and(|known| known.secret().expose() == fresh.secret().expose());
+        if !is_known {
+            *current = Some(Arc::new(fresh));
+        }
+        !is_known
+    }
+
     async fn resolve(&self) -> Result<Credential, CredentialError> {
         let text = Secret::new(match &self.source {
             Source::Env(name) => std::env::var(name).map_err(|_| CredentialError::EnvMissing(name.clone()))?,

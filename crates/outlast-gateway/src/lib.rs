@@ -26,7 +26,7 @@ mod stage;
 mod upstream;
 
 pub use admission::{
-    Admission, Arrived, Ask, Denied, Grant, Recorded, Refusal, RefusalKind, Ruling, Settled, TurnKind,
+    Admission, Arrived, Ask, Denied, Grant, Recorded, Refusal, RefusalKind, Repeated, Ruling, Settled, TurnKind,
 };
 pub use conversation::{answer_items, conversation};
 pub use credential::{Credential, CredentialError, Credentials, Shape, Source};

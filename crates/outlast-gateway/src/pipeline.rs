@@ -8,9 +8,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use outlast_core::AccountId;
 
-use crate::admission::Ruling;
-use crate::answer::{Answer, OwnError};
+use crate::admission::{Denied, Ruling};
+use crate::answer::{Answer, OwnError, repeated};
 use crate::clock::now;
 use crate::dialect::{Dialect, Operation};
 use crate::gateway::Shared;
@@ -114,13 +115,21 @@ async fn try_once(
     ask: crate::Ask,
     dialect: Dialect,
 ) -> Result<Result<Tried, OwnError>, NoAnswer> {
-    let granted = tokio::select! {
-        granted = shared.admission.admit(ask) => granted,
-        () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
-    };
-    let grant = match granted {
-        Ok(grant) => grant,
-        Err(denied) => return Ok(Err(denied.into())),
+    let grant = loop {
+        let granted = tokio::select! {
+            granted = shared.admission.admit(ask.clone()) => granted,
+            () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+        };
+        match granted {
+            Ok(grant) => break grant,
+            Err(Denied::Refused(said)) if is_renewed(shared, &said.account).await => {
+                shared.admission.renewed(&said.account).await;
+            }
+            Err(Denied::Refused(said)) => {
+                return Ok(repeated(&said).map(Tried::Answer).ok_or_else(|| Denied::Refused(said).into()));
+            }
+            Err(denied) => return Ok(Err(denied.into())),
+        }
     };
     let found = account::find(&shared.accounts, &grant.account, dialect);
     let upstream = match found {
@@ -148,6 +157,14 @@ async fn try_once(
     let tried = Detached::new(&shared.tasks, forward::send(Arc::clone(shared), ready)).await;
     leaving.answered();
     Ok(Ok(tried))
+}
+
+/// Whether an account has another credential than the one that was refused.
+async fn is_renewed(shared: &Shared, account: &AccountId) -> bool {
+    match shared.accounts.get(account) {
+        Some(upstream) => upstream.credentials.is_renewed().await,
+        None => false,
+    }
 }
 
 /// Tells that a client has left while its answer had not begun.

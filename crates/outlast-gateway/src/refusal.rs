@@ -20,6 +20,8 @@ pub(crate) fn kind(status: StatusCode, body: &[u8]) -> RefusalKind {
     let says = |words: &[&str]| words.iter().any(|w| memchr::memmem::find(body, w.as_bytes()).is_some());
     match status.as_u16() {
         402 => RefusalKind::Billing,
+        // Anthropic's word for an empty balance comes as a broken request does.
+        400 if says(&["credit balance"]) => RefusalKind::Billing,
         // `insufficient_quota` is OpenAI's name for an empty balance, not for a window that comes back.
         429 if says(&["insufficient_quota"]) => RefusalKind::Billing,
         429 => RefusalKind::Limit,

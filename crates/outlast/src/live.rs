@@ -88,6 +88,7 @@ fn said(fact: &Fact) -> Option<String> {
             let when = if *guessed { "tried again at" } else { "until" };
             styled(YELLOW, format!("is closed ({class}), {when} {}", clock(*until)))
         }
+        Fact::AccountShut { class } => styled(RED, format!("is closed ({class}) until somebody sees to it")),
         Fact::AccountOpened => "is tried again, with one request first".to_owned(),
         _ => return None,
     })

@@ -307,3 +307,20 @@ fn what_waits_for_a_reported_limit_is_tried_at_a_persons_word() {
         assert_eq!(ended.runs[&run()].tasks[0].state(), "parked");
     }
 }
+
+#[test]
+fn an_account_that_waits_for_a_person_is_opened_by_one_and_by_nothing_else() {
+    let shut = "run\n task a quota=max\n account max shut billing";
+    let account = || AccountId::from("max");
+    check(shut, Command::ShutAccount { account: account(), class: Class::Auth }, "");
+    let until = Some(Timestamp::from_millis(9000));
+    check(shut, Command::CloseAccount { account: account(), class: Class::Overload, until }, "");
+    check(shut, Command::AccountAnswered(account()), "");
+    assert_eq!(core(shut).wake_at(NOW), None);
+    check(shut, Command::OpenAccount(account()), "account max opened");
+    check(shut, Command::TryNow(run()), "account max opened");
+    check(&format!("{shut}\n a fails billing"), Command::TryNow(run()), "account max opened");
+    check(&format!("{shut}\n account max opened"), Command::TryNow(run()), "");
+    let open = "run\n task a quota=max";
+    check(open, Command::ShutAccount { account: account(), class: Class::Auth }, "account max shut auth");
+}

@@ -206,3 +206,11 @@ fn a_request_that_waits_longer_than_it_is_held_parks_its_attempt_and_the_slot_is
     let due = format!("{parked}\n @9000 account max opened");
     check(&due, 9000, "a start 2 session s");
 }
+
+#[test]
+fn an_account_that_waits_for_a_person_keeps_nobody_waiting_for_it() {
+    let shut = "account max shut auth";
+    check(&format!("run\n task a quota=max\n {shut}"), 0, "a start 1 fresh");
+    check(&format!("run\n task a quota=max,api\n {shut}\n account api closed overload 5000"), 0, "");
+    check(&format!("run\n task a quota=max,api\n {shut}"), 0, "a start 1 fresh");
+}

@@ -39,7 +39,7 @@ fn a_trial_that_gets_no_answer_keeps_nobody_waiting_for_longer_than_a_minute() {
     let main = AccountId::new("main");
     let info = AccountInfo { id: main.clone(), dialects: vec![Dialect::Anthropic], login: false };
     let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
-    let mut asks = Asks::new(vec![info], allowance, Some("client".to_owned()), |_| None);
+    let mut asks = Asks::new(vec![info], allowance, Some("client".to_owned()), Arc::default(), |_| None);
     let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
     let class = Class::Network;
     core.accounts.insert(main.clone(), Window::Probing { class, since: at(0), taken: 0, strikes: 1 });

@@ -288,11 +288,13 @@ fn judge(adapter: &dyn Adapter, output: &Output, left: Left) -> Outcome {
     }
 }
 
-/// A failure by what the provider said of it, where the agent was handed a refusal that no waiting mends.
+/// An end by what the provider said of it, where a refusal that no waiting mends was the last that the agent was handed: one
+/// that then says it has finished has finished nothing.
 fn explained(outcome: Outcome, passed: Option<(Class, String)>) -> Outcome {
     match (outcome, passed) {
         (
-            Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. },
+            Outcome::Finished
+            | Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. },
             Some((class, why)),
         ) => failed(class, &why),
         (outcome, _) => outcome,

@@ -98,6 +98,15 @@ pub(crate) async fn send(shared: Arc<Shared>, ready: Ready) -> Tried {
         Ok(answer) if refusal::is_refusal(answer.status()) => {
             refused(&shared, exchange, answer, credential.secret()).await
         }
+        // An empty balance may look like a fault of the request; any other one is the agent's to hear.
+        Ok(answer) if answer.status() == StatusCode::BAD_REQUEST => {
+            match refused(&shared, exchange, answer, credential.secret()).await {
+                Tried::Refused(refused) if refused.refusal.kind != RefusalKind::Billing => {
+                    Tried::Answer(refused.settle(&shared.tasks, dialect))
+                }
+                tried => tried,
+            }
+        }
         Ok(answer) => relay(&shared, exchange, answer, credential.secret(), dialect),
         Err(why) => unreachable(exchange, &upstream, why),
     }

@@ -1,7 +1,7 @@
 //! Keys: who may ask, and what those hear who may not.
 
 use outlast_core::AccountId;
-use outlast_gateway::{Credentials, Provider as Kind, Secret, Shape, Source, Upstream};
+use outlast_gateway::{Credentials, Denied, Provider as Kind, Repeated, Secret, Shape, Source, Upstream};
 
 use crate::support::{AGENT_KEY, AgentKey, Provider, Reply, World};
 
@@ -105,6 +105,45 @@ async fn a_refused_credential_is_fetched_anew_once() {
     let keys: Vec<_> = world.provider.seen().iter().map(|s| s.header("x-api-key").unwrap()).collect();
     assert_eq!(keys, ["old", "old", "new", "new"]);
     assert_eq!(world.admission.refusals.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_refusal_for_good_is_repeated_until_the_file_holds_another_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    std::fs::write(&path, "old").unwrap();
+    let provider = Provider::start(vec![Reply::json("{}"), Reply::json("{}")]).await;
+    let credentials = Credentials::new(Shape::Key, Source::File(path.clone()));
+    let account = Upstream::new(AccountId::from("acc"), Kind::Anthropic, &provider.base_url(), credentials).unwrap();
+    let world = World::around(provider, account, |b| b).await;
+    assert_eq!(world.post("/v1/messages", "{}").await.status, 200);
+    let body = r#"{"type":"error","error":{"type":"authentication_error","message":"made-up"}}"#;
+    let said = Repeated { account: AccountId::from("acc"), status: Some(401), body: body.into() };
+    *world.admission.refused.lock().unwrap() = Some(Denied::Refused(Box::new(said)));
+    for _ in 0..3 {
+        let answer = world.post("/v1/messages", "{}").await;
+        assert_eq!((answer.status, answer.text()), (401, body), "in the provider's own words");
+        assert_eq!(answer.header("x-should-retry"), Some("false"));
+    }
+    std::fs::write(&path, "new").unwrap();
+    assert_eq!(world.post("/v1/messages", "{}").await.status, 200, "the new key was read");
+    let keys: Vec<_> = world.provider.seen().iter().map(|s| s.header("x-api-key").unwrap()).collect();
+    assert_eq!(keys, ["old", "new"]);
+}
+
+#[tokio::test]
+async fn an_empty_balance_that_looks_like_a_broken_request_is_told_from_one() {
+    let of = |message: &str| {
+        let error = format!(r#"{{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}"#);
+        Reply::whole("400 Bad Request", &error)
+    };
+    let replies = vec![of("Your credit balance is too low to access the API."), of("messages: at least one is needed")];
+    let world = World::new(Kind::Anthropic, replies).await;
+    for _ in 0..2 {
+        assert_eq!(world.post("/v1/messages", "{}").await.status, 400);
+    }
+    let kinds: Vec<_> = world.admission.refusals.lock().unwrap().iter().map(|refusal| refusal.kind).collect();
+    assert_eq!(kinds, [outlast_gateway::RefusalKind::Billing]);
 }
 
 #[tokio::test]

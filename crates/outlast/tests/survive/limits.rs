@@ -141,6 +141,68 @@ fn a12_a19_the_cause_is_what_the_provider_said_and_nothing_is_tried_again() {
     world.nothing_is_left();
 }
 
+/// An agent whose CLI asks five times over, whatever it is told, and then says that all is well.
+fn stubborn(run: &str, accounts: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_outlast");
+    let script = format!("for n in 1 2 3 4 5; do '{program}' __agent --retries 0 \\\"$0\\\" && break; done; exit 0");
+    format!(
+        "{run}\n\n[agent.stubborn]\nkind = \"command\"\naccounts = {accounts}\n\
+         command = [\"sh\", \"-c\", \"{script}\", \"{{goal_file}}\"]"
+    )
+}
+
+#[test]
+fn a19_after_a_refusal_that_no_waiting_mends_nothing_goes_upstream_until_a_person_says_so() {
+    for (reason, cause) in [(RefusalKind::Auth, "auth"), (RefusalKind::InsufficientFunds, "billing")] {
+        let refuse = Fault::Refuse { reason, seconds: None };
+        let world = World::with_script(Script::default().with_fault(rule(1, refuse, Some(1))));
+        let mut plan = Plan::new(&stubborn("concurrency = 1\nland = \"auto\"", "[\"main\"]"));
+        for id in ["one", "two"] {
+            let keys = format!("writes = [\"parts/{id}.txt\"]\nagent = \"stubborn\"\nretries = 0");
+            plan = plan.task(id, &format!("write parts/{id}.txt \"part {id}\\n\""), &keys);
+        }
+        world.plan(&plan);
+        world.run(&["run", "--yes"]).ends(11);
+        for id in ["one", "two"] {
+            let task = world.task(id);
+            assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &cause.into()), "{task:#}");
+        }
+        // Once, whoever asks and however often: the provider would have answered the second.
+        assert_eq!(world.provider.bill().total.requests, 1, "{cause}");
+        let status = world.status();
+        let account = &status["accounts"][0]["windows"][0];
+        assert_eq!((&account["state"], &account["kind"]), (&"closed".into(), &cause.into()), "{status:#}");
+
+        // Who starts the next engine has seen to it.
+        world.run(&["run", "--yes", "--again"]).ends(0);
+        world.all_are("landed");
+        world.nothing_is_left();
+    }
+}
+
+#[test]
+fn an_account_that_is_refused_for_good_leaves_the_work_to_the_next_one() {
+    let mut refused = rule(2, Fault::Refuse { reason: RefusalKind::Auth, seconds: None }, None);
+    refused.when.key = Some("sk-real".to_owned());
+    let world = World::with_script(Script::default().with_fault(refused));
+    std::fs::write(world.env.root().join("key-2"), "sk-other\n").unwrap();
+    let account = |name: &str, key: &str| {
+        let key = world.env.root().join(key).display().to_string();
+        let url = world.provider.url();
+        format!("[account.{name}]\nprovider = \"anthropic\"\nbase_url = {url:?}\nkey_file = {key:?}\n")
+    };
+    world.env.write_config(&format!("{}{}", account("main", "key"), account("second", "key-2"))).unwrap();
+    let keys = "writes = [\"parts/one.txt\"]\nagent = \"stubborn\"\nretries = 0";
+    let plan = Plan::new(&stubborn("land = \"auto\"", "[\"main\", \"second\"]"));
+    world.plan(&plan.task("one", "write parts/one.txt \"part one\\n\"", keys));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    let asked: Vec<_> = world.provider.model_requests().iter().map(|entry| (entry.key.clone(), entry.status)).collect();
+    let expected = [("sk-real", 200), ("sk-real", 401), ("sk-other", 200)];
+    assert_eq!(asked, expected.map(|(key, status)| (key.to_owned(), status)), "its agent noticed nothing");
+    world.nothing_is_left();
+}
+
 #[test]
 fn a20_success_after_a_refusal_and_without_a_change_is_none() {
     let refuse = Fault::Refuse { reason: RefusalKind::Auth, seconds: None };
@@ -153,9 +215,9 @@ fn a20_success_after_a_refusal_and_without_a_change_is_none() {
     );
     let keys = "writes = [\"parts/one.txt\"]\nagent = \"liar\"\nretries = 0";
     world.plan(&Plan::new(&liar).task("one", "write parts/one.txt \"part one\\n\"", keys));
-    world.run(&["run", "--yes"]).ends(5);
+    world.run(&["run", "--yes"]).ends(11);
     let task = world.task("one");
-    assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"gave_up".into()), "{task:#}");
+    assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"auth".into()), "{task:#}");
     world.nothing_is_left();
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct TestAdmission {
     closed_until: Mutex<Option<Timestamp>>,
     /// Every request waits while this is set.
     pub(crate) shut: Mutex<bool>,
+    /// What every request is told, until the account has another credential.
+    pub(crate) refused: Mutex<Option<Denied>>,
     pub(crate) ruling: Mutex<Ruling>,
     pub(crate) asks: Mutex<Vec<Ask>>,
     pub(crate) refusals: Mutex<Vec<Refusal>>,
@@ -51,6 +53,7 @@ impl Default for TestAdmission {
             turns: AtomicU32::new(0),
             closed_until: Mutex::new(None),
             shut: Mutex::new(false),
+            refused: Mutex::default(),
             ruling: Mutex::new(Ruling::Pass),
             asks: Mutex::new(Vec::new()),
             refusals: Mutex::new(Vec::new()),
@@ -107,6 +110,9 @@ impl Admission for TestAdmission {
                 }
                 None => return Err(Denied::UnknownKey),
             };
+            if let Some(denied) = self.refused.lock().unwrap().clone() {
+                return Err(denied);
+            }
             if *self.shut.lock().unwrap() {
                 self.waits.notify_one();
                 std::future::pending::<()>().await;
@@ -119,6 +125,12 @@ impl Admission for TestAdmission {
             let account = self.account.lock().unwrap().clone();
             Ok(Grant { exchange_id: format!("x{turn}"), attempt: Some(attempt), account, turn })
         })
+    }
+
+    fn renewed(&self, account: &AccountId) -> BoxFuture<'_, ()> {
+        assert_eq!(*account, *self.account.lock().unwrap());
+        *self.refused.lock().unwrap() = None;
+        Box::pin(std::future::ready(()))
     }
 
     fn arrived(&self, _: Arrived) -> BoxFuture<'static, ()> {
