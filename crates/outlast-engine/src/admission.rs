@@ -30,7 +30,7 @@ pub(crate) struct EngineAdmission {
 
 /// A limit that ends sooner than this is one per minute: a window (5 hours, a week) that is about to end is no different
 /// to whoever waits.
-const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
+pub(crate) const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
 
 impl EngineAdmission {
     pub(crate) const fn new(

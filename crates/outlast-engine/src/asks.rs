@@ -13,9 +13,11 @@ use outlast_core::task::{Attempt, Stage, Task};
 use outlast_core::{AccountId, AttemptId, Class, Core, RunId, TRIAL_MAX, Timestamp, Window};
 use outlast_gateway::{Ask, Denied, Dialect, Grant, TurnKind};
 
+use crate::admission::MINUTE_LIMIT_MAX;
 use crate::allowance::Allowance;
 use crate::ask::{Granted, PendingAsk};
 use crate::keys::{RunSecret, same};
+use crate::moves::Moves;
 use crate::passed::PassedRefusals;
 use crate::turns::Turn;
 
@@ -58,6 +60,7 @@ pub(crate) struct Asks {
     /// What is granted and not settled yet, by exchange: an agent that has read its answer may ask again before the end
     /// of that answer is known here.
     open: BTreeMap<String, Open>,
+    moves: Moves,
     exchanges: u64,
     /// When the first of those that wait for a known limit may go.
     next_look: Option<Timestamp>,
@@ -68,6 +71,8 @@ struct Open {
     attempt: Option<AttemptId>,
     account: AccountId,
     turn: u32,
+    /// The account that it would have gone to if that were not closed.
+    instead_of: Option<AccountId>,
     /// When it went out.
     granted_at: Timestamp,
     /// Whether the provider has begun to answer.
@@ -93,9 +98,16 @@ enum Asker<'a> {
     Attempt { run: RunId, task: &'a Task, attempt: &'a Attempt },
 }
 
+/// A request that may go out.
+struct Going {
+    grant: Grant,
+    estimate: Estimate,
+    instead_of: Option<AccountId>,
+}
+
 /// What becomes of a request now.
 enum Fate {
-    Go(Grant, Estimate),
+    Go(Going),
     No(Denied),
     Wait {
         class: Class,
@@ -129,6 +141,7 @@ impl Asks {
             passed,
             waiting: Vec::new(),
             open: BTreeMap::new(),
+            moves: Moves::default(),
             exchanges: 0,
             next_look: None,
         }
@@ -156,6 +169,7 @@ impl Asks {
     /// Answers every request that need not wait; whether that leaves news which nothing else brings up.
     pub(crate) fn settle(&mut self, core: &Core, now: Timestamp) -> bool {
         self.allowance.at(now);
+        self.moves.forget_what_is_over(core);
         self.next_look = None;
         let mut leaves_news = false;
         for pending in std::mem::take(&mut self.waiting) {
@@ -163,7 +177,7 @@ impl Asks {
                 continue;
             }
             match self.fate(core, &pending.ask, now) {
-                Fate::Go(grant, estimate) => self.grant(grant, estimate, pending, now),
+                Fate::Go(going) => self.grant(going, pending, now),
                 Fate::No(denied) => drop(pending.reply.send(Err(denied))),
                 Fate::Refused { account, attempt } => {
                     drop(pending.reply.send(Err(self.passed.hand(&account, attempt))));
@@ -188,7 +202,8 @@ impl Asks {
 
     /// When the next request that tries an account out has been without an answer for too long.
     fn next_trial(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
-        let tried = |open: &&Open| matches!(core.window(&open.account), Window::Probing { .. });
+        let tried =
+            |open: &&Open| open.instead_of.is_some() || matches!(core.window(&open.account), Window::Probing { .. });
         self.open.values().filter(|open| open.is_on_trial(now)).filter(tried).map(Open::trial_ends).min()
     }
 
@@ -198,14 +213,15 @@ impl Asks {
         format!("{:011x}-{:x}{costs}", now.as_millis(), self.exchanges)
     }
 
-    fn grant(&mut self, grant: Grant, estimate: Estimate, pending: PendingAsk, now: Timestamp) {
+    fn grant(&mut self, going: Going, pending: PendingAsk, now: Timestamp) {
+        let Going { grant, estimate, instead_of } = going;
         let generates = generates(pending.ask.turn_kind);
         if generates {
             let run = grant.attempt.as_ref().map(|attempt| attempt.run.clone());
             self.allowance.granted(&grant.exchange_id, run, &grant.account, estimate, now);
         }
         let (attempt, account, turn) = (grant.attempt.clone(), grant.account.clone(), grant.turn);
-        let open = Open { attempt, account, turn, granted_at: now, answered: false, generates };
+        let open = Open { attempt, account, turn, instead_of, granted_at: now, answered: false, generates };
         self.open.insert(grant.exchange_id.clone(), open);
         // Who has left meanwhile settles it unsent: see `Granted`.
         drop(pending.reply.send(Ok(Granted::new(grant, pending.engine))));
@@ -290,7 +306,7 @@ impl Asks {
         now: Timestamp,
     ) -> Fate {
         let mut wait: Option<(Class, Option<Timestamp>)> = None;
-        let (mut known, mut shut) = (false, None);
+        let (mut known, mut shut, mut instead_of) = (false, None, None);
         for account in accounts {
             let Some(info) = self.accounts.iter().find(|info| info.id == *account) else { continue };
             known = true;
@@ -299,17 +315,31 @@ impl Asks {
             }
             if core.is_shut(account) {
                 shut = shut.or(Some(account));
+                instead_of = instead_of.or(Some(account));
                 continue;
             }
-            let Some((class, until)) = self.waits_for(core, ask, account, now) else {
+            let waits = self.waits_for(core, ask, account, now);
+            let Some((class, until)) = waits.or_else(|| self.moves_for(core, ask, instead_of?, account, now)) else {
                 let exchange_id = self.exchange_id(ask, now);
                 let run = attempt.as_ref().and_then(|attempt| core.run(&attempt.run));
                 let estimate = self.allowance.estimate(run, ask, account);
                 return match run.filter(|_| generates(ask.turn_kind)).and_then(|run| self.too_dear(run, estimate)) {
                     Some(fate) => fate,
-                    None => Fate::Go(Grant { exchange_id, attempt, account: account.clone(), turn }, estimate),
+                    None => {
+                        let grant = Grant { exchange_id, attempt, account: account.clone(), turn };
+                        Fate::Go(Going { grant, estimate, instead_of: instead_of.cloned() })
+                    }
                 };
             };
+            match core.window(account) {
+                // It is over in no time, and the provider's cache of the conversation is worth more than that.
+                Window::Closed { class: Class::MinuteLimit, until, .. } if until.since(now) <= MINUTE_LIMIT_MAX => {
+                    return Fate::Wait { class, until: Some(until) };
+                }
+                Window::Probing { class: Class::MinuteLimit, .. } => return Fate::Wait { class, until: None },
+                Window::Closed { .. } | Window::Probing { .. } => instead_of = instead_of.or(Some(account)),
+                Window::Open | Window::Shut { .. } => {}
+            }
             // What is being tried out at this moment is over soonest.
             if wait.is_none_or(|(_, known)| until < known) {
                 wait = Some((class, until));
@@ -348,6 +378,27 @@ impl Asks {
         }
     }
 
+    /// Why a request may not move from an account that is closed to this one now: a crowd that is turned away at one must
+    /// not run into the next together.
+    fn moves_for(
+        &self,
+        core: &Core,
+        ask: &Ask,
+        from: &AccountId,
+        to: &AccountId,
+        now: Timestamp,
+    ) -> Option<(Class, Option<Timestamp>)> {
+        let moves =
+            |open: &&Open| open.is_on_trial(now) && open.account == *to && open.instead_of.as_ref() == Some(from);
+        let on_trial = u32::try_from(self.open.values().filter(moves).count()).unwrap_or(u32::MAX);
+        let is_full = self.moves.on_trial_max(from, to).is_some_and(|max| on_trial >= max);
+        let class = match core.window(from) {
+            Window::Closed { class, .. } | Window::Shut { class } | Window::Probing { class, .. } => class,
+            Window::Open => return None,
+        };
+        (is_full && generates(ask.turn_kind)).then_some((class, None))
+    }
+
     /// What becomes of a request for which the run's budget has no room.
     fn too_dear(&self, run: &Run, wants: Estimate) -> Option<Fate> {
         let reached = match self.allowance.room(run, wants) {
@@ -362,6 +413,9 @@ impl Asks {
     pub(crate) fn answered(&mut self, exchange_id: &str) -> Option<Command> {
         let open = self.open.get_mut(exchange_id).filter(|open| open.generates)?;
         open.answered = true;
+        if let Some(from) = &open.instead_of {
+            self.moves.took_one(from, &open.account);
+        }
         Some(Command::AccountAnswered(open.account.clone()))
     }
 

@@ -18,6 +18,7 @@ mod fault;
 mod home;
 mod kept;
 mod keys;
+mod moves;
 mod notes;
 mod ops;
 mod passed;

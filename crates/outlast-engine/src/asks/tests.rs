@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use tokio::sync::oneshot::Receiver;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::*;
 use crate::state_loop::LoopHandle;
@@ -59,4 +60,77 @@ fn a_trial_that_gets_no_answer_keeps_nobody_waiting_for_longer_than_a_minute() {
     // What was silent for long and is answered after all counts as any other.
     let answered = first.and_then(|grant| asks.answered(&grant.exchange_id));
     assert_eq!(answered, Some(Command::AccountAnswered(main)));
+}
+
+#[test]
+fn a15_a_crowd_that_is_turned_away_at_one_account_moves_to_the_next_by_one_two_and_four() {
+    let mut core = Core::default();
+    let [main, next] = ["main", "next"].map(AccountId::new);
+    let info = |id: &AccountId| AccountInfo { id: id.clone(), dialects: vec![Dialect::Anthropic], login: false };
+    let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
+    let client = Some("client".to_owned());
+    let mut asks = Asks::new(vec![info(&main), info(&next)], allowance, client, Arc::default(), |_| None);
+    let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
+    let (engine, _inbox) = LoopHandle::channel();
+    let crowd = |asks: &mut Asks, n: u32| (0..n).map(|_| asked(asks, &engine)).collect::<Vec<Reply>>();
+    // Nobody is kept waiting while all is well.
+    let mut before = crowd(&mut asks, 10);
+    asks.settle(&core, at(0));
+    assert!(before.iter_mut().all(|reply| goes(reply).is_some_and(|grant| grant.account == main)));
+
+    let closed = Window::Closed { class: Class::WindowQuota, until: at(9000), guessed: false, strikes: 1 };
+    core.accounts.insert(main.clone(), closed.clone());
+    let mut waiting = crowd(&mut asks, 17);
+    let mut rounds = Vec::new();
+    let mut now = 1;
+    while !waiting.is_empty() {
+        asks.settle(&core, at(now));
+        let went: Vec<Grant> = waiting.iter_mut().filter_map(goes).collect();
+        assert!(went.iter().all(|grant| grant.account == next));
+        waiting.retain_mut(|reply| matches!(reply.try_recv(), Err(TryRecvError::Empty)));
+        rounds.push(went.len());
+        // One that gets no answer keeps the others waiting for a minute at most.
+        assert!(waiting.is_empty() || asks.wake_at(&core, at(now)) == Some(at(now + 60)));
+        for grant in went {
+            assert!(asks.answered(&grant.exchange_id).is_some());
+        }
+        now += 1;
+    }
+    assert_eq!(rounds, [1, 2, 4, 8, 2]);
+
+    // It begins anew when the first account has been open in between.
+    core.accounts.remove(&main);
+    asks.settle(&core, at(now));
+    core.accounts.insert(main, closed);
+    let mut again = crowd(&mut asks, 5);
+    asks.settle(&core, at(now));
+    assert_eq!(again.iter_mut().filter_map(goes).count(), 1);
+}
+
+#[test]
+fn a15_a_limit_per_minute_is_waited_for_and_moves_nobody() {
+    let mut core = Core::default();
+    let [main, next] = ["main", "next"].map(AccountId::new);
+    let info = |id: &AccountId| AccountInfo { id: id.clone(), dialects: vec![Dialect::Anthropic], login: false };
+    let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
+    let client = Some("client".to_owned());
+    let mut asks = Asks::new(vec![info(&main), info(&next)], allowance, client, Arc::default(), |_| None);
+    let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
+    let (engine, _inbox) = LoopHandle::channel();
+    let minute = |until| Window::Closed { class: Class::MinuteLimit, until, guessed: false, strikes: 1 };
+    core.accounts.insert(main.clone(), minute(at(60)));
+    let mut reply = asked(&mut asks, &engine);
+    asks.settle(&core, at(0));
+    assert!(goes(&mut reply).is_none());
+    assert_eq!(asks.wake_at(&core, at(0)), Some(at(60)));
+    // While one request tries it out, too.
+    core.accounts
+        .insert(main.clone(), Window::Probing { class: Class::MinuteLimit, since: at(60), taken: 0, strikes: 1 });
+    let mut second = asked(&mut asks, &engine);
+    asks.settle(&core, at(60));
+    assert!(goes(&mut reply).is_some_and(|grant| grant.account == main) && goes(&mut second).is_none());
+    // What is said to last for longer is no such limit, whatever it is called.
+    core.accounts.insert(main, minute(at(9000)));
+    asks.settle(&core, at(61));
+    assert!(goes(&mut second).is_some_and(|grant| grant.account == next));
 }

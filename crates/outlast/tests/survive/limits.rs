@@ -241,3 +241,37 @@ fn a16_a_provider_that_is_away_is_asked_by_one_request_and_not_by_all() {
     assert!(dropped <= 15 + 4, "{dropped}");
     world.nothing_is_left();
 }
+
+#[test]
+fn a15_in_flight_requests_whose_account_runs_out_do_not_run_into_the_next_together() {
+    const THINKS_MS: u64 = 400;
+    let refuse = Fault::Refuse { reason: RefusalKind::WindowQuota, seconds: Some(3600) };
+    let mut refused = rule(2, refuse, None);
+    refused.when.key = Some("sk-real".to_owned());
+    let script = Script { latency_ms: THINKS_MS, ..Script::default() };
+    let world = World::with_script(script.with_fault(refused));
+    std::fs::write(world.env.root().join("key-2"), "sk-other\n").unwrap();
+    let account = |name: &str, key: &str| {
+        let key = world.env.root().join(key).display().to_string();
+        let url = world.provider.url();
+        format!("[account.{name}]\nprovider = \"anthropic\"\nbase_url = {url:?}\nkey_file = {key:?}\n")
+    };
+    world.env.write_config(&format!("{}{}", account("main", "key"), account("second", "key-2"))).unwrap();
+    let agent = stubborn("concurrency = 8\nland = \"auto\"", "[\"main\", \"second\"]");
+    let plan = (1..=8).fold(Plan::new(&agent), |plan, n| {
+        let keys = format!("writes = [\"parts/t{n}.txt\"]\nagent = \"stubborn\"\nretries = 0");
+        plan.task(&format!("t{n}"), &format!("write parts/t{n}.txt \"part t{n}\\n\""), &keys)
+    });
+    world.plan(&plan);
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    let requests = world.provider.model_requests();
+    let mut moved: Vec<u64> =
+        requests.iter().filter(|entry| entry.key == "sk-other").map(|entry| entry.arrived_at_ms).collect();
+    moved.sort_unstable();
+    assert_eq!(moved.len(), 8, "{requests:#?}");
+    // One, then two more than have been answered, then four.
+    assert!(moved[1] - moved[0] >= THINKS_MS && moved[3] - moved[0] >= 2 * THINKS_MS, "{moved:?}");
+    assert!(moved[7] - moved[0] >= 3 * THINKS_MS, "{moved:?}");
+    world.nothing_is_left();
+}
