@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::core::Core;
 use crate::ids::{Epoch, Oid, RunId, TaskId};
 use crate::record::{EndReason, Rung, ShimRef};
-use crate::run::Run;
+use crate::run::{Mode, Run};
 use crate::task::{Phase, Stage, Task};
 
 /// What should be in flight, by what tells one from another.
@@ -141,6 +141,8 @@ fn in_flight(run: &Run, task: &Task) -> Option<(Step, Operation)> {
                 }
             }
         }
+        // A command of the plan is no agent's work: it is ended with the run, and runs again when that goes on.
+        Phase::Verifying { .. } if run.mode == Mode::Stopped => None,
         Phase::Verifying { number } => {
             Some((Step::Verify(*number), Operation::Verify { number: *number, base: task.base.clone() }))
         }

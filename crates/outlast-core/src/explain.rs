@@ -114,6 +114,7 @@ impl Core {
             Phase::Parked if run.mode == Mode::Running => Why::Budget,
             Phase::Parked => Why::Paused,
             Phase::Live(attempt) => attempt.held.clone().map_or(Why::Working, Why::Held),
+            Phase::Verifying { .. } if run.mode == Mode::Stopped => Why::Paused,
             Phase::Verifying { .. } => Why::Verifying,
             Phase::Done(finished) => match &finished.refused {
                 _ if finished.wanted => Why::LandingQueue,

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::error::Error;
 use crate::ops;
 
 /// How long an operation that came to nothing waits before it is tried again: what it met (a full disk, a lock) does
@@ -69,6 +70,8 @@ async fn perform(context: Arc<Context>, key: OperationKey, operation: Operation,
     }
     let command = match came_of_it {
         Ok(command) => command,
+        // The engine leaves: the next one asks for it again.
+        Err(Error::Ended) => return,
         Err(error) => {
             context.note_trouble(&key, &error);
             tokio::time::sleep(AGAIN_AFTER).await;

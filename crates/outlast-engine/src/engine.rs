@@ -195,13 +195,14 @@ impl Engine {
     }
 
     /// Lets go: living agents go on under their shims, their requests wait for the next engine, which can begin when
-    /// this process has ended.
+    /// this process has ended. Commands of plans are ended: the next engine runs them again.
     ///
     /// # Errors
     /// What ended the loop, where it did not end by itself.
     pub async fn close(self) -> Result<(), Error> {
         // A loop that has ended by itself has let go already.
         drop(self.handle.leave(|_| true).await);
+        self.handle.at_work().end().await;
         self.leaving.cancel();
         drop(self.gateway.await);
         self.handle.stop();

@@ -90,6 +90,9 @@ pub enum Error {
     /// The engine is on its way out.
     #[error("the engine has stopped")]
     Stopped,
+    /// A command of a plan was ended because nobody waits for it any more: it runs again when its run goes on.
+    #[error("it was ended, and runs again when the run goes on")]
+    Ended,
     /// A defect.
     #[error("{0}")]
     Internal(String),

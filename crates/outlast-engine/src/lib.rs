@@ -9,6 +9,7 @@ mod allowance;
 mod api;
 mod ask;
 mod asks;
+mod at_work;
 mod context;
 mod diagnose;
 mod effects;

@@ -44,9 +44,11 @@ pub(crate) async fn perform(
         Operation::End { number, epoch, reason, shim } => {
             end::perform(context, attempt_id(key, number), epoch, &reason, shim).await.map(Some)
         }
-        Operation::Verify { number, base } => verify::perform(context, attempt_id(key, number), base).await.map(Some),
+        Operation::Verify { number, base } => {
+            verify::perform(context, attempt_id(key, number), base, token).await.map(Some)
+        }
         Operation::Candidate { result, base, refusals } => {
-            candidate::perform(context, key, result, base, refusals).await.map(Some)
+            candidate::perform(context, key, result, base, refusals, token).await.map(Some)
         }
         Operation::Move { old, new, refusals } => {
             move_target::perform(context, key, old, new, refusals).await.map(Some)

@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use crate::ask::PendingAsk;
 use crate::asks::Asks;
+use crate::at_work::AtWork;
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 use crate::turns::Turn;
@@ -53,6 +54,7 @@ pub(crate) enum Message {
 pub struct LoopHandle {
     sender: Sender<Message>,
     records: broadcast::Sender<Arc<[Record]>>,
+    at_work: AtWork,
 }
 
 impl std::fmt::Debug for LoopHandle {
@@ -65,7 +67,7 @@ impl LoopHandle {
     /// A handle and the end that the loop reads from.
     pub(crate) fn channel() -> (Self, Receiver<Message>) {
         let (sender, receiver) = channel();
-        (Self { sender, records: broadcast::channel(RECORDS_KEPT).0 }, receiver)
+        (Self { sender, records: broadcast::channel(RECORDS_KEPT).0, at_work: AtWork::default() }, receiver)
     }
 
     /// Says something and waits until it is durable or refused.
@@ -108,6 +110,11 @@ impl LoopHandle {
             put?;
             answer.await.map_err(|_| Error::Stopped)
         }
+    }
+
+    /// The commands of plans that this engine runs.
+    pub(crate) const fn at_work(&self) -> &AtWork {
+        &self.at_work
     }
 
     pub(crate) fn ask(&self, ask: PendingAsk) -> Result<(), Error> {

@@ -95,10 +95,18 @@ fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
     waits
 }
 
+/// The task's state in the contract. The check of a stopped run's work waits until the run goes on.
+fn task_state(run: &Run, task: &Task) -> &'static str {
+    match task.phase {
+        Phase::Verifying { .. } if run.mode == Mode::Stopped => "parked",
+        _ => task.state(),
+    }
+}
+
 fn counts(run: &Run) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for task in &run.tasks {
-        *counts.entry(task.state().to_owned()).or_default() += 1;
+        *counts.entry(task_state(run, task).to_owned()).or_default() += 1;
     }
     counts
 }
@@ -108,7 +116,7 @@ fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestam
     let workspace = home.workspace(&run.id, &task.id);
     TaskView {
         id: task.id.to_string(),
-        state: task.state().to_owned(),
+        state: task_state(run, task).to_owned(),
         cause: reason.cause,
         detail: reason.detail,
         reset_at: reason.until.map(rfc3339),

@@ -9,6 +9,8 @@
 mod attacks;
 #[path = "survive/budget.rs"]
 mod budget;
+#[path = "survive/commands.rs"]
+mod commands;
 #[path = "survive/disk.rs"]
 mod disk;
 #[path = "survive/forty.rs"]

@@ -68,6 +68,14 @@ fn one_result_lands_at_a_time_in_the_order_of_results_and_after_its_needs() {
 }
 
 #[test]
+fn a_stopped_run_checks_nothing_until_it_goes_on() {
+    let checked = "run\n task a\n a start 1\n a workspace 1 b\n a ending 1 finished\n a ended 1";
+    check(&format!("{checked}\n pause"), "a Verify(1) base=b");
+    check(&format!("{checked}\n stop"), "");
+    check(&format!("{checked}\n stop\n resume"), "a Verify(1) base=b");
+}
+
+#[test]
 fn a_paused_stopped_or_finished_run_lands_what_is_wanted() {
     check("run auto\n task a\n a done\n pause", "a Candidate result-a");
     check("run auto\n task a\n a done\n a landing x\n pause", "a Move ->x");

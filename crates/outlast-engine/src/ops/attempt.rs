@@ -56,6 +56,8 @@ pub(crate) async fn perform(
         Ok(Some(failed @ Outcome::Failed { .. })) => on_a_full_disk(context, failed),
         Ok(Some(outcome)) => outcome,
         Ok(None) => return Ok(None),
+        // What it was at is ended with it.
+        Err(_) if token.is_cancelled() => return Ok(None),
         Err(Fault { class, why }) => {
             // What could not be prepared is prepared once there is room.
             context.room()?;
@@ -104,14 +106,20 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let sessions = launch::can_resume(&plan, task, adapter);
     let Some(exit) = watch(context, attempt, &mut output, &shim, sessions, token).await? else { return Ok(None) };
     let outcome = explained(judge(adapter, &output, exit), context.passed.take(&attempt.id));
-    late(context, &attempt.id, task, outcome).await.map(Some)
+    late(context, &attempt.id, task, outcome, token).await.map(Some)
 }
 
 /// What has become of an agent that ran out of time: it may have done its work all the same.
-async fn late(context: &Arc<Context>, id: &AttemptId, task: &plan::Task, outcome: Outcome) -> Result<Outcome, Fault> {
+async fn late(
+    context: &Arc<Context>,
+    id: &AttemptId,
+    task: &plan::Task,
+    outcome: Outcome,
+    token: &CancellationToken,
+) -> Result<Outcome, Fault> {
     let Outcome::Failed { class: Class::Timeout, why, .. } = &outcome else { return Ok(outcome) };
-    let shown = steps::shown(context, id, task).await?;
-    if !steps::all_done(context, id, task, &shown).await? {
+    let shown = steps::shown(context, id, task, token).await?;
+    if !steps::all_done(context, id, task, &shown, token).await? {
         return Ok(outcome);
     }
     context.note_finding(id, format!("{why}, with all its steps done (late)"));
@@ -142,16 +150,16 @@ async fn launch_anew(
 ) -> Result<Option<Launch>, Fault> {
     context.room()?;
     crate::fault::point("before_workspace");
-    let prepared = prepare::workspace(context, attempt, plan).await?;
+    let prepared = prepare::workspace(context, attempt, plan, token).await?;
     context.tell(news(attempt, AttemptNews::WorkspaceReady(prepared.base.clone()))).await?;
     crate::fault::point("after_workspace");
     // A first attempt has nothing to show: steps that hold before anything was done are told by the check of the result.
     let shown = match attempt.rung {
         Rung::Fresh => Shown::default(),
-        Rung::Session(_) | Rung::HandOver => steps::shown(context, &attempt.id, task).await?,
+        Rung::Session(_) | Rung::HandOver => steps::shown(context, &attempt.id, task, token).await?,
     };
     let may_be_over = shown.is_all() && !is_judged(context, &attempt.id).await?;
-    if may_be_over && steps::all_done(context, &attempt.id, task, &shown).await? {
+    if may_be_over && steps::all_done(context, &attempt.id, task, &shown, token).await? {
         context.note_finding(&attempt.id, "all its steps are done already, so it needs no agent".to_owned());
         return Ok(Some(Launch::NotNeeded));
     }

@@ -6,6 +6,7 @@ use outlast_core::admit::{Command, LandingNews};
 use outlast_core::desired::OperationKey;
 use outlast_core::record::LandingCause;
 use outlast_core::{AttemptId, Oid};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -19,6 +20,7 @@ pub(crate) async fn perform(
     result: Oid,
     base: Option<Oid>,
     refusals: u32,
+    token: &CancellationToken,
 ) -> Result<Command, Error> {
     let refused = |cause, detail| LandingNews::Refused { commit: None, refusals, cause, detail };
     let news = |news| Command::Landing { run: key.run.clone(), task: key.task.clone(), news };
@@ -61,7 +63,7 @@ pub(crate) async fn perform(
         return Ok(news(refused(LandingCause::Filter, detail)));
     }
     let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
-    if let Some(why) = integrate::verify(context, &id, &plan, task, &known.run_base, &candidate).await? {
+    if let Some(why) = integrate::verify(context, &id, &plan, task, &known.run_base, &candidate, token).await? {
         return Ok(news(refused(LandingCause::Verify, one_line(&why))));
     }
     crate::fault::point("after_candidate");

@@ -9,6 +9,7 @@ use std::time::Duration;
 use outlast_core::AttemptId;
 use outlast_core::plan::Task;
 use outlast_process::{ContainmentChoice, ExitReason, ExitRecord, LaunchSpec, OsText, Timeouts, files};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -34,11 +35,13 @@ pub(crate) struct Place {
     pub(crate) attempt: AttemptId,
     /// Each command's time.
     pub(crate) timeout: Duration,
+    /// Says when nobody waits for them any more.
+    pub(crate) token: CancellationToken,
 }
 
 impl Place {
     /// The workspace of an attempt that is over or has not begun: with the agent's own home, where caches are warm.
-    pub(crate) fn workspace(context: &Context, id: &AttemptId, task: &Task) -> Self {
+    pub(crate) fn workspace(context: &Context, id: &AttemptId, task: &Task, token: &CancellationToken) -> Self {
         let home = &context.home;
         Self {
             cwd: home.workspace(&id.run, &id.task),
@@ -47,6 +50,7 @@ impl Place {
             outputs: home.attempt(id),
             attempt: id.clone(),
             timeout: task.timeout,
+            token: token.clone(),
         }
     }
 }
@@ -62,7 +66,7 @@ pub(crate) struct Unpassed {
 /// Runs commands in order until one does not pass.
 ///
 /// # Errors
-/// Where a command could not be run at all.
+/// [`Error::Ended`] where nobody waits for it any more; where a command could not be run at all.
 pub(crate) async fn run(
     context: &Arc<Context>,
     place: &Place,
@@ -91,7 +95,7 @@ async fn run_one(
     }
     let marker = format!("{}:{}/{}/{purpose}", context.home.root().display(), place.attempt.run, place.attempt.slug());
     // What a crash left of the same command: its outcome is unknown, so it runs again, and never beside itself.
-    end::kill_all(context, dir, &marker).await?;
+    end::kill_all(context, dir, &marker, "it is run again").await?;
     for stale in [files::SHIM, files::EXIT] {
         match fs::remove_file(dir.join(stale)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(dir, error)),
@@ -103,7 +107,7 @@ async fn run_one(
         env: texts(environment(context, place)),
         cwd: place.cwd.clone(),
         attempt_dir: dir.to_owned(),
-        marker,
+        marker: marker.clone(),
         sandbox: sandbox(context, &[&place.cwd, &place.home, &place.temp]),
         connect_ports: Some(Vec::new()),
         containment: ContainmentChoice::Auto,
@@ -114,8 +118,17 @@ async fn run_one(
         files: Vec::new(),
         listener: None,
     };
+    let at_work = context.engine.at_work();
+    let running = at_work.begin(&place.attempt.run).filter(|_| !place.token.is_cancelled()).ok_or(Error::Ended)?;
     let shim = context.spawner.spawn_async(&spec).await?;
-    until_gone(dir, &shim).await
+    tokio::select! {
+        record = until_gone(dir, &shim) => return record,
+        () = place.token.cancelled() => {}
+        () = at_work.leaving() => {}
+    }
+    end::kill_all(context, dir, &marker, "nobody waits for it any more").await?;
+    drop(running);
+    Err(Error::Ended)
 }
 
 fn environment(context: &Context, place: &Place) -> BTreeMap<String, String> {

@@ -80,12 +80,12 @@ fn is_beside_us(pid: i32) -> bool {
 ///
 /// # Errors
 /// Where it cannot be ended.
-pub(crate) async fn kill_all(context: &Context, dir: &Path, marker: &str) -> Result<(), Error> {
+pub(crate) async fn kill_all(context: &Context, dir: &Path, marker: &str, why: &str) -> Result<(), Error> {
     let Some(file) = context.launched(dir).await? else { return Ok(()) };
     if !file.shim.is_alive() {
         return Ok(());
     }
-    kill_shim(&file.shim, dir, "it is run again").await?;
+    kill_shim(&file.shim, dir, why).await?;
     let (marker, nowhere) = (marker.to_owned(), dir.join("nowhere"));
     let left =
         context.blocking(move || Ok(kill_survivors(&survivors(&marker, &nowhere)?, SURVIVORS_PATIENCE)?)).await?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_core::{AttemptId, Oid, plan};
 use outlast_git::Candidate;
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -17,6 +18,7 @@ pub(crate) async fn verify(
     task: &plan::Task,
     run_base: &Oid,
     candidate: &Candidate,
+    token: &CancellationToken,
 ) -> Result<Option<String>, Error> {
     let key = (id.run.clone(), id.task.clone());
     if task.verify.is_empty() || context.has_verified(&key, &candidate.tree) {
@@ -33,6 +35,7 @@ pub(crate) async fn verify(
         outputs: home.attempt(id),
         attempt: id.clone(),
         timeout: task.timeout,
+        token: token.clone(),
     };
     let commands = plan.run.setup.iter().filter(|_| !context.is_set_up(&id.run, &candidate.tree));
     let setup: Vec<String> = commands.cloned().collect();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::Rung;
 use outlast_core::{Class, Oid, plan};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::notes;
@@ -19,10 +20,17 @@ pub(crate) struct Prepared {
     pub(crate) base: Oid,
 }
 
-pub(crate) async fn workspace(context: &Arc<Context>, attempt: &Attempt, plan: &plan::Plan) -> Result<Prepared, Fault> {
+pub(crate) async fn workspace(
+    context: &Arc<Context>,
+    attempt: &Attempt,
+    plan: &plan::Plan,
+    token: &CancellationToken,
+) -> Result<Prepared, Fault> {
     let id = attempt.id.clone();
     let known = context.task_facts(&id.run, &id.task).await?;
     let (run_base, needs) = (known.run_base.clone(), attempt.needs.clone());
+    // A workspace without a base on record never was ready: whoever made it was stopped on the way.
+    let was_ready = known.base.is_some();
     // A task keeps the base that it was started from, so that its change stays measured against one thing.
     let base = match known.base {
         Some(base) => base,
@@ -34,7 +42,7 @@ pub(crate) async fn workspace(context: &Arc<Context>, attempt: &Attempt, plan: &
         },
     };
     let path = context.home.workspace(&id.run, &id.task);
-    let is_new = attempt.rung == Rung::Fresh || !is_there(&path);
+    let is_new = attempt.rung == Rung::Fresh || !was_ready || !is_there(&path);
     let was_lost = known.checkpoint.is_some() && !is_there(&path);
     let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), known.checkpoint);
     let make = move |git: &Repositories| git.workspace(&for_git, &on_base, &run_base, restore);
@@ -48,7 +56,7 @@ pub(crate) async fn workspace(context: &Arc<Context>, attempt: &Attempt, plan: &
         return Err(Fault::new(Class::CorruptSession, why));
     }
     if is_new && !plan.run.setup.is_empty() {
-        setup::bring(context, attempt, plan, &known.run_base, &base, &path).await?;
+        setup::bring(context, attempt, plan, &known.run_base, &base, &path, token).await?;
     }
     let commit = context.checkpoint(&id, "start of the attempt").await?;
     let news = AttemptNews::Checkpointed(commit);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use outlast_core::{Class, Oid, plan};
 use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -26,8 +27,9 @@ pub(crate) async fn bring(
     run_base: &Oid,
     base: &Oid,
     workspace: &Path,
+    token: &CancellationToken,
 ) -> Result<(), Fault> {
-    let kept = ensure(context, attempt, plan, run_base, base).await?;
+    let kept = ensure(context, attempt, plan, run_base, base, token).await?;
     let workspace = workspace.to_owned();
     context.blocking(move || copy(&kept, &workspace)).await?;
     Ok(())
@@ -40,6 +42,7 @@ async fn ensure(
     plan: &plan::Plan,
     run_base: &Oid,
     base: &Oid,
+    token: &CancellationToken,
 ) -> Result<PathBuf, Fault> {
     let _alone = context.integration.lock().await;
     let tree = {
@@ -58,6 +61,7 @@ async fn ensure(
         outputs: context.home.attempt(&attempt.id),
         attempt: attempt.id.clone(),
         timeout: commands::SETUP_TIMEOUT,
+        token: token.clone(),
         cwd: cwd.clone(),
     };
     if let Some(failed) = commands::run(context, &place, "setup", &plan.run.setup).await? {

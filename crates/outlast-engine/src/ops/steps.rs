@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use outlast_core::{AttemptId, plan};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -36,9 +37,14 @@ impl Shown {
 /// Runs the commands of a task's steps in order, until one shows that its step is not done.
 ///
 /// # Errors
-/// Where a command could not be run at all.
-pub(crate) async fn shown(context: &Arc<Context>, id: &AttemptId, task: &plan::Task) -> Result<Shown, Error> {
-    let place = Place::workspace(context, id, task);
+/// As [`commands::run`].
+pub(crate) async fn shown(
+    context: &Arc<Context>,
+    id: &AttemptId,
+    task: &plan::Task,
+    token: &CancellationToken,
+) -> Result<Shown, Error> {
+    let place = Place::workspace(context, id, task, token);
     let mut shown = Shown::default();
     let mut is_left = false;
     for (number, step) in task.steps.iter().enumerate() {
@@ -60,17 +66,18 @@ pub(crate) async fn shown(context: &Arc<Context>, id: &AttemptId, task: &plan::T
 /// alone shows nothing: it may have passed before anything was done.
 ///
 /// # Errors
-/// Where a command could not be run at all.
+/// As [`commands::run`].
 pub(crate) async fn all_done(
     context: &Arc<Context>,
     id: &AttemptId,
     task: &plan::Task,
     shown: &Shown,
+    token: &CancellationToken,
 ) -> Result<bool, Error> {
     if !shown.is_all() {
         return Ok(false);
     }
-    let place = Place::workspace(context, id, task);
+    let place = Place::workspace(context, id, task, token);
     Ok(commands::run(context, &place, "verify", &task.verify).await?.is_none())
 }
 

@@ -6,6 +6,7 @@ use outlast_core::admit::Command;
 use outlast_core::record::Verdict;
 use outlast_core::{AttemptId, Class, Oid, plan};
 use outlast_git::{Note, ScopeDiff};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, TaskFacts};
 use crate::error::Error;
@@ -15,7 +16,12 @@ use crate::ops::commands::{self, Place};
 use crate::ops::integrate;
 use crate::repositories::{Candidacy, Landable};
 
-pub(crate) async fn perform(context: &Arc<Context>, id: AttemptId, base: Option<Oid>) -> Result<Command, Error> {
+pub(crate) async fn perform(
+    context: &Arc<Context>,
+    id: AttemptId,
+    base: Option<Oid>,
+    token: &CancellationToken,
+) -> Result<Command, Error> {
     let plan = context.plan(&id.run).await?;
     let known = context.task_facts(&id.run, &id.task).await?;
     let task = plan.task(&id.task).ok_or_else(|| Error::Internal(format!("task `{}` is not in the plan", id.task)))?;
@@ -26,7 +32,8 @@ pub(crate) async fn perform(context: &Arc<Context>, id: AttemptId, base: Option<
         Err(error) => return Err(error),
     };
     crate::fault::point("after_checkpoint");
-    let check = Check { context, id: &id, plan: &plan, task, known: &known, base: &base, end: &kept, notes: &notes };
+    let (base, end, notes) = (&base, &kept, notes.as_slice());
+    let check = Check { context, id: &id, plan: &plan, task, known: &known, base, end, notes, token };
     let verdict = match check.verdict().await? {
         Ok(result) => Verdict::Passed { result },
         Err((class, why)) => {
@@ -56,6 +63,7 @@ struct Check<'a> {
     base: &'a Oid,
     end: &'a Oid,
     notes: &'a [Note],
+    token: &'a CancellationToken,
 }
 
 /// The verified result, or why there is none.
@@ -87,7 +95,7 @@ impl Check<'_> {
 
     /// Verify in the workspace: quick, since everything is built there already.
     async fn warm(&self) -> Result<Option<String>, Error> {
-        let place = Place::workspace(self.context, self.id, self.task);
+        let place = Place::workspace(self.context, self.id, self.task, self.token);
         let failed = commands::run(self.context, &place, "verify", &self.task.verify).await?;
         Ok(failed.map(|failed| format!("`{}`: {}", failed.command, failed.why)))
     }
@@ -115,7 +123,8 @@ impl Check<'_> {
         match candidacy {
             Candidacy::Refused(..) => Ok(None),
             Candidacy::Ready { candidate, .. } => {
-                integrate::verify(self.context, self.id, self.plan, self.task, &self.known.run_base, &candidate).await
+                let run_base = &self.known.run_base;
+                integrate::verify(self.context, self.id, self.plan, self.task, run_base, &candidate, self.token).await
             }
         }
     }

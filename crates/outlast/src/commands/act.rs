@@ -1,8 +1,9 @@
 //! `outlast pause`, `stop`, `land`, `discard`: asked of the running engine, or done by a short one of our own.
 
-use outlast_api::{Act, Acted, ExitCode};
+use outlast_api::{Act, Acted, Diagnostic, ExitCode};
 use outlast_core::{RunId, TaskId};
 use outlast_engine::{Holder, Kept, perform, until_settled};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunSelection, TaskSelection};
 use crate::commands::{Given, print, print_json, say};
@@ -89,13 +90,37 @@ pub(crate) fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure>
     block_on(async move {
         let engine = session.open(repository, false).await?;
         let parks = matches!(act, Act::Pause { .. } | Act::Stop { .. });
-        let acted = perform(engine.handle(), act).await?;
-        if parks {
-            until_settled(engine.handle(), &run).await?;
-        }
+        let done = async {
+            let acted = perform(engine.handle(), act).await?;
+            if parks {
+                until_settled(engine.handle(), &run).await?;
+            }
+            Ok::<_, Failure>(acted)
+        };
+        let acted = tokio::select! {
+            acted = done => acted,
+            signal = interrupted() => Err(signal?),
+        };
+        // Also where it was interrupted: a check that it has begun is ended with it.
         engine.close().await?;
-        Ok(acted)
+        acted
     })
+}
+
+/// Waits for a signal that ends a command, and says what is said then.
+async fn interrupted() -> Result<Failure, Failure> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| {
+            Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, format!("no signals: {error}")))
+        })
+    };
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let code = tokio::select! {
+        _ = interrupt.recv() => ExitCode::Interrupted,
+        _ = terminate.recv() => ExitCode::Terminated,
+    };
+    let what = "it was interrupted; what was asked for is on record, and the next command that needs an engine goes on";
+    Ok(Diagnostic::error("command/interrupted", code, what).fix("outlast status").into())
 }
 
 /// Asks the running engine, and waits until what was parked is at rest.
