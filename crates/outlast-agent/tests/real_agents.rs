@@ -135,7 +135,7 @@ async fn killed_and_resumed(kind: Kind) {
 
     fs::write(lab.workspace().join("again"), "").unwrap();
     brief.session = Session::Resume { id: session };
-    let interrupted = prompt::last_acts(&known);
+    let interrupted = prompt::last_acts(&known, None);
     assert!(interrupted.as_ref().is_some_and(|told| told.contains("made.txt")), "{interrupted:?}");
     brief.prompt = prompt::resume_prompt(&prompt::Resumption { interrupted, ..Default::default() });
     brief.attempt = "test/task.2".into();

@@ -116,6 +116,11 @@ pub(crate) fn of_task(home: &RepoHome, id: &AttemptId, adapter: &dyn Adapter) ->
     Ok(read(adapter, &conversation, home, id).after(&earlier))
 }
 
+/// The tree as it was at the task's last turn, before that turn's tools: nothing where no turn was kept.
+pub(crate) fn last_turn(home: &RepoHome, id: &AttemptId) -> Option<Oid> {
+    kept(home, id)?.checkpoint
+}
+
 /// What the agent has noted: steps that are done, and what else.
 ///
 /// # Errors

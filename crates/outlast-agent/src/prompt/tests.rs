@@ -114,7 +114,7 @@ fn note(research: &ResearchState) -> String {
         .map(|(path, how)| Changed { path: path.into(), how });
     let notes = ["The retry is in the caller.".to_owned(), "httpx has\nno retry of its own.".to_owned()];
     let done = ["imports".to_owned()];
-    handover_note(&HandOver { task: &full(), research, done: &done, notes: &notes, changed: &changed })
+    handover_note(&HandOver { task: &full(), research, done: &done, notes: &notes, changed: &changed, since: None })
 }
 
 #[test]
@@ -125,18 +125,18 @@ fn h03_a06_a_hand_over_note_reads_well_with_the_most_important_first() {
 
 #[test]
 fn h01_a_session_is_told_what_was_running_and_what_it_did_last() {
-    let interrupted = last_acts(&known());
+    let interrupted = last_acts(&known(), None);
     insta::assert_snapshot!(resume_prompt(&Resumption { interrupted, ..Resumption::default() }));
-    assert_eq!(last_acts(&ResearchState::default()), None);
+    assert_eq!(last_acts(&ResearchState::default(), None), None);
     let mut cut_off = ResearchState { commands: known().commands, ..ResearchState::default() };
     cut_off.commands.push(CommandRun {
         command: "make install".into(),
         ended: Ended::Interrupted,
         ..CommandRun::default()
     });
-    assert!(last_acts(&cut_off).unwrap().contains("\nmake install\n"), "a call that its CLI marks as cut off");
+    assert!(last_acts(&cut_off, None).unwrap().contains("\nmake install\n"), "a call that its CLI marks as cut off");
     let written = Unanswered { tool: "Write".into(), about: "src/x.py".into(), ..Unanswered::default() };
-    let told = last_acts(&ResearchState { unanswered: vec![written], ..ResearchState::default() }).unwrap();
+    let told = last_acts(&ResearchState { unanswered: vec![written], ..ResearchState::default() }, None).unwrap();
     assert!(told.contains("- Write src/x.py"), "{told}");
 }
 
@@ -168,4 +168,22 @@ proptest! {
         }
         prop_assert!(open.is_none(), "a fence is left open");
     }
+}
+
+#[test]
+fn what_a_command_that_was_cut_off_has_done_to_the_files_is_told() {
+    let call =
+        Unanswered { tool: "Bash".into(), about: "make install".into(), is_command: true, ..Unanswered::default() };
+    let state = ResearchState { unanswered: vec![call], ..ResearchState::default() };
+    let nothing = last_acts(&state, Some(&[])).unwrap();
+    assert!(nothing.contains("\nmake install\n"), "{nothing}");
+    assert!(nothing.contains("No file of the workspace has changed since it was asked for."), "{nothing}");
+    let many: Vec<Changed> = (0..25).map(|n| Changed { path: format!("out/{n}\nx"), how: How::Added }).collect();
+    let told = last_acts(&state, Some(&many)).unwrap();
+    assert!(
+        told.contains("these files have changed since it was asked for:\n- out/0 x (added)\n- out/1 x (added)"),
+        "{told}"
+    );
+    assert!(told.contains("\n- and 5 more\nIt may have done all"), "{told}");
+    assert!(!last_acts(&state, None).unwrap().contains("since it was asked for"), "what is not known is not said");
 }

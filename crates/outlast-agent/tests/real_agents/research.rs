@@ -68,8 +68,14 @@ async fn is_exact(kind: Kind, model: Option<&str>) {
     assert_eq!(state.decisions, ["The greeting stays in one file."]);
     assert!(state.unanswered.is_empty() && state.left_out.is_nothing());
 
-    let note =
-        prompt::handover_note(&prompt::HandOver { task: &task, research: state, done: &[], notes: &[], changed: &[] });
+    let note = prompt::handover_note(&prompt::HandOver {
+        task: &task,
+        research: state,
+        done: &[],
+        notes: &[],
+        changed: &[],
+        since: None,
+    });
     for fact in ["greeting.txt", "# Done\nit's finished\n", "printf x >> counter", "The greeting stays in one file."] {
         assert!(note.contains(fact), "{fact} is not in\n{note}");
     }

@@ -43,15 +43,23 @@ pub(crate) async fn of(
             let done = holds.done(&task.steps, &noted.done);
             let begun = known.checkpoint.as_ref().map(|kept| git.store().agent_state(kept)).transpose()?;
             let begun = begun.as_ref().and_then(under_way);
+            let last_turn = research::last_turn(&home, &id);
+            let since = match (&last_turn, &known.checkpoint) {
+                (Some(then), Some(kept)) => Some(git.store().diff(then, kept)?.iter().map(research::named).collect()),
+                _ => None,
+            };
+            let since: Option<&Vec<_>> = since.as_ref();
+            let since = since.map(Vec::as_slice);
             if !hands_over {
                 // A session knows what it has done, but often not what it was doing when it was killed.
-                let told: Vec<String> = last_acts(&state).into_iter().chain(begun).collect();
+                let told: Vec<String> = last_acts(&state, since).into_iter().chain(begun).collect();
                 let interrupted = (!told.is_empty()).then(|| told.join("\n"));
                 return Ok(Resumption { reason, interrupted, note: None, done });
             }
             let changes = known.checkpoint.map(|kept| git.store().diff(&base, &kept)).transpose()?.unwrap_or_default();
             let changed: Vec<_> = changes.iter().map(research::named).collect();
-            let over = HandOver { task: &task, research: &state, done: &done, notes: &noted.notes, changed: &changed };
+            let (done_so_far, notes) = (&done, &noted.notes);
+            let over = HandOver { task: &task, research: &state, done: done_so_far, notes, changed: &changed, since };
             Ok(Resumption { reason, interrupted: begun, note: Some(handover_note(&over)), done })
         })
         .await

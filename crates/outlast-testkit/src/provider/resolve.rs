@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::digest;
-use crate::script::{Scenario, inline_script};
+use crate::script::{Action, Scenario, inline_script};
 use crate::wire::{Call, Conversation, Item};
 
 #[cfg(test)]
@@ -63,7 +63,8 @@ pub(super) fn position(
             .map_err(|error| error.to_string())?,
     };
     let since = &conversation.items[goal_at.min(conversation.items.len())..];
-    let progress = progress(since);
+    let mut progress = progress(since);
+    progress.answered += usize::from(is_told_done(since, &scenario, progress.answered));
     Ok(Some(Position {
         scenario,
         conversation: digest(goal.as_bytes()),
@@ -71,6 +72,27 @@ pub(super) fn position(
         unread: progress.unread,
         running: running(since),
     }))
+}
+
+/// What a prompt says of a command that was cut off and whose effect is in the files all the same.
+const EFFECT: &str = "files have changed since it was asked for";
+
+/// Whether the newest prompt names the command that comes next, and says that it has had an effect: a model that reads so
+/// does not run it again.
+fn is_told_done(items: &[Item], scenario: &Scenario, answered: usize) -> bool {
+    let (_, turn) = scenario.turn(answered);
+    match (items.last(), &turn.action) {
+        (Some(Item::User { text }), Some(Action::Run { command })) => {
+            let told = unquoted(text);
+            // The goal may hold the script itself: what is told of the command stands before what is said of its effect.
+            told.split_once(EFFECT).is_some_and(|(before, _)| {
+                before
+                    .rsplit_once("was running when the work stopped")
+                    .is_some_and(|(_, named)| named.contains(command))
+            })
+        }
+        _ => false,
+    }
 }
 
 fn mark(text: &str) -> Option<Mark> {
