@@ -75,7 +75,8 @@ fn is_good(run: &Run, task: &Task) -> bool {
     task.is_on_target() || matches!(task.phase, Phase::Done(_)) && !run.spec.auto_land
 }
 
-/// Whether everything that is left waits for a provider, for the hours of its accounts or for its budget.
+/// Whether everything that is left waits for a provider, for the hours of its accounts, for its budget, or for the time
+/// at which it is tried again.
 fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
     if run.lands_next() {
         return false;
@@ -85,8 +86,8 @@ fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
         match task.state() {
             "held" | "parked" => waits = true,
             "running" | "verifying" | "landing" => return false,
-            "ready" if matches!(task.phase, Phase::Ready) => match core.explain(&run.id, &task.id, now) {
-                Some(Why::Quota { .. } | Why::Budget) => waits = true,
+            "ready" => match core.explain(&run.id, &task.id, now) {
+                Some(Why::Quota { .. } | Why::Budget | Why::Retry { .. }) => waits = true,
                 _ => return false,
             },
             _ => {}

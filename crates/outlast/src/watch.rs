@@ -83,9 +83,7 @@ impl Watch {
                 Ended::Settled => break None,
                 Ended::Waits => {
                     self.park_others(engine.handle(), run).await?;
-                    say(&format!(
-                        "what waits goes on waiting without an engine; take it up with: outlast resume {run}"
-                    ));
+                    say(&left_waiting(engine.handle(), run).await?);
                     break None;
                 }
                 Ended::Signal(code) => {
@@ -119,6 +117,10 @@ impl Watch {
     async fn follow(&mut self, engine: &Engine, run: &RunId, stay: Stay) -> Result<Ended, Failure> {
         let settled = until_settled(engine.handle(), run);
         tokio::pin!(settled);
+        // What waited before this engine was there need not tell of itself.
+        if stay.no_wait && only_waits(engine.handle(), run).await? {
+            return Ok(Ended::Waits);
+        }
         loop {
             tokio::select! {
                 biased;
@@ -212,6 +214,18 @@ fn tell(records: &Arc<[Record]>, run: &RunId) {
             say(&line);
         }
     }
+}
+
+/// What a run that is left waits for, when it could go on, and how.
+async fn left_waiting(engine: &LoopHandle, run: &RunId) -> Result<String, Failure> {
+    let id = run.clone();
+    let first = move |core: &Core| {
+        let run = core.run(&id)?;
+        outlast_engine::run_line(core, run, None, now()).reset_at
+    };
+    let at = engine.look(first).await?.map(|at| format!(", the first until {at}")).unwrap_or_default();
+    let goes_on = format!("go on then with: outlast resume {run}");
+    Ok(format!("everything that is left waits{at}, and nothing goes on without an engine; {goes_on}"))
 }
 
 async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {

@@ -151,3 +151,22 @@ fn what_is_left_starts_from_what_has_landed_or_does_not_start() {
     let one = bench.repo.text(&["show", &format!("{}:one.txt", target(&bench))]).unwrap();
     assert_eq!(one, "x", "it started from what had landed");
 }
+
+#[test]
+fn nobody_waits_without_wanting_to_for_a_task_that_is_to_be_tried_later() {
+    let bench = Bench::new();
+    let later = "case \"$OUTLAST_ATTEMPT\" in *.1) exit 75;; *) echo x > t.txt;; esac";
+    bench.plan(&format!(
+        "[run]\nland = \"auto\"\n[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", '''{later}''']\n\
+         [[task]]\nid = \"t\"\ngoal = \"g\"\nwrites = [\"t.txt\"]\n"
+    ));
+    let left =
+        bench.run(&["run", "--yes", "--no-wait"]).ends(6).says("everything that is left waits, the first until 2");
+    let run = status(&bench)["run"].as_str().unwrap().to_owned();
+    assert!(left.stderr.contains(&format!("outlast resume {run}")), "{left:#?}");
+    let task = &status(&bench)["tasks"][0];
+    assert_eq!((&task["state"], &task["cause"], &task["attempts"]), (&"ready".into(), &"overload".into(), &1.into()));
+    assert!(task["reset_at"].is_string() && status(&bench)["state"] == "parked", "{task:#}");
+    bench.run(&["retry", "t"]).ends(0).says("is tried again");
+    assert_eq!(attempts(&bench), [2]);
+}

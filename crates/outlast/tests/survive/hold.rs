@@ -108,6 +108,9 @@ fn whoever_leaves_parked_agents_is_told_what_they_wait_for_and_when_they_go_on()
     assert_eq!((task["state"].as_str(), task["cause"].as_str()), (Some("parked"), Some("window_quota")), "{task:#}");
     assert!(task["reset_at"].is_string(), "{task:#}");
     world.run::<&str>(&[]).ends(0).says("parked").says("goes on at");
+    // Whoever takes it up before its time, and need not wait, leaves again as fast.
+    world.run(&["resume", "--no-wait"]).ends(6).says("everything that is left waits, the first until 2");
+    assert_eq!(world.task("one")["attempts"], task["attempts"]);
     world.nothing_is_left();
 }
 
