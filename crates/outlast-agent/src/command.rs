@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::Class;
+use outlast_core::placeholder::{self, Part};
+use outlast_core::plan::EXIT_TRY_LATER;
 use outlast_core::research::{Conversation, ResearchState};
 
 use crate::event::Summary;
@@ -14,12 +16,6 @@ use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session,
 
 /// The adapter of any program.
 pub(crate) struct Command;
-
-/// `EX_TEMPFAIL` of `sysexits.h`: try again later.
-const TRY_LATER: i32 = 75;
-
-/// The placeholders, in the order the documentation names them.
-const PLACEHOLDERS: [&str; 7] = ["task", "goal", "goal_file", "workspace", "model", "attempt", "resume"];
 
 impl Adapter for Command {
     fn kind(&self) -> Kind {
@@ -87,7 +83,7 @@ impl Adapter for Command {
         let said = result.map(|(_, text)| text.as_str()).or(summary.last_text.as_deref()).unwrap_or_default();
         match exit.status {
             ExitStatus::Code(0) => verdict::finished(said),
-            ExitStatus::Code(TRY_LATER) => Verdict::TryLater,
+            ExitStatus::Code(EXIT_TRY_LATER) => Verdict::TryLater,
             _ if exit.lingered && result.is_some_and(|(ok, _)| *ok) => verdict::finished(said),
             status => {
                 // What only a provider says of an account or a conversation is the cause, whoever repeats it.
@@ -126,31 +122,13 @@ fn resolve(program: &str, path: &str) -> Result<(String, Vec<PathBuf>), Error> {
     Ok((text(&entry)?, vec![discover::install_root(&file), discover::install_root(&entry)]))
 }
 
-/// Replaces the placeholders of one argument or value; braces around anything that is no lower-case word stay.
+/// Replaces the placeholders of one argument or value.
 fn fill(template: &str, brief: &Brief) -> Result<String, Error> {
-    let mut filled = String::new();
-    let mut rest = template;
-    while let Some(open) = rest.find('{') {
-        filled.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let name = rest[1..].split_once('}').map(|(name, _)| name).filter(|name| is_word(name));
-        match name {
-            Some(name) => {
-                filled.push_str(&value(name, template, brief)?);
-                rest = &rest[name.len() + 2..];
-            }
-            None => {
-                filled.push('{');
-                rest = &rest[1..];
-            }
-        }
-    }
-    filled.push_str(rest);
-    Ok(filled)
-}
-
-fn is_word(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    let filled = placeholder::parts(template).into_iter().map(|part| match part {
+        Part::Text(text) => Ok(text.to_owned()),
+        Part::Placeholder(name) | Part::Unknown(name) => value(name, template, brief),
+    });
+    filled.collect()
 }
 
 fn value(name: &str, template: &str, brief: &Brief) -> Result<String, Error> {
@@ -168,7 +146,7 @@ fn value(name: &str, template: &str, brief: &Brief) -> Result<String, Error> {
         _ => Err(Error::PlaceholderUnknown {
             name: name.to_owned(),
             text: template.to_owned(),
-            known: PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(" "),
+            known: placeholder::NAMES.map(|name| format!("{{{name}}}")).join(" "),
         }),
     }
 }

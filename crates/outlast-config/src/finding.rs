@@ -92,8 +92,8 @@ codes! {
     BadGlob = "plan/bad-glob", Error, "A scope that cannot be read cannot be kept.";
     /// A target that git would refuse as a branch.
     BadTarget = "plan/bad-target", Error, "Results land on this branch, so git has to accept its name.";
-    /// A word in braces that is almost a placeholder.
-    UnknownPlaceholder = "plan/unknown-placeholder", Warning, "It is handed to the program as it stands.";
+    /// A word in braces that is no placeholder.
+    UnknownPlaceholder = "plan/unknown-placeholder", Error, "Nobody can say what the program would have to be given in its place.";
     /// An agent of the kind `command` without a command, or another kind with one.
     AgentCommand = "plan/agent-command", Error, "An agent is started by its kind's own recipe or, for the kind `command`, by its command.";
     /// A setting of the plan above the user's ceiling.

@@ -94,8 +94,5 @@ pub(crate) const KINDS: &[&str] = &["claude-code", "codex", "opencode", "gemini"
 /// Kinds of agent named for later.
 pub(crate) const KINDS_LATER: &[&str] = &["kimi"];
 
-/// What is replaced in the words of a `command`.
-pub(crate) const PLACEHOLDERS: &[&str] = &["task", "goal", "goal_file", "workspace", "model", "attempt", "resume"];
-
 /// What an agent may inherit, besides `mcp:NAME`.
 pub(crate) const INHERIT: &[&str] = &["memory", "skills", "hooks"];

@@ -21,6 +21,7 @@ mod ledger;
 #[doc(hidden)]
 pub mod mutant;
 pub mod pace;
+pub mod placeholder;
 pub mod plan;
 pub mod record;
 pub mod research;

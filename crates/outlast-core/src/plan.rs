@@ -20,6 +20,8 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20 * 60);
 pub const IDLE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
 /// Further tries a task has when its plan names no number.
 pub const RETRIES_DEFAULT: u32 = 2;
+/// The exit code by which an agent of the kind `command` asks to be tried later: `EX_TEMPFAIL` of `sysexits.h`.
+pub const EXIT_TRY_LATER: i32 = 75;
 /// How many tasks are worked on at once where the plan leaves it open.
 pub const CONCURRENCY_AUTO: u32 = 5;
 /// The branch a run lands on when its plan names none; `{run}` is replaced by the run's id.

@@ -14,6 +14,8 @@ mod doctor;
 mod host;
 #[path = "cli/init.rs"]
 mod init;
+#[path = "cli/people.rs"]
+mod people;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/provider.rs"]

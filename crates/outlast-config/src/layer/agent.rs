@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use outlast_core::AgentName;
+use outlast_core::placeholder::{self, Part};
 use outlast_core::plan::Span;
 
 use super::{Texts, over};
@@ -99,19 +100,27 @@ fn read_command(reader: &mut Reader<'_>, table: &Table) -> Option<Texts> {
         if word.value.contains('\0') {
             reader.note(Code::BadValue, &word.at, "`command` holds a NUL", "remove it: no program can be given one");
         }
-        for name in braced(&word.value).filter(|name| !keys::PLACEHOLDERS.contains(name)) {
-            if let Some(near) = suggest::nearest(name, keys::PLACEHOLDERS.iter().copied()) {
-                let message = format!("`{{{name}}}` in `command` is no placeholder");
-                reader.note(Code::UnknownPlaceholder, &word.at, message, format!("did you mean `{{{near}}}`?"));
-            }
+    }
+    if let Some((program, arguments)) = command.value.split_first() {
+        if placeholder::parts(&program.value).iter().any(|part| !matches!(part, Part::Text(_))) {
+            let message = format!("the program of `command` is `{}`, and no placeholder can name one", program.value);
+            reader.note(Code::UnknownPlaceholder, &program.at, message, "name the program itself");
+        }
+        for argument in arguments {
+            check_placeholders(reader, "command", argument);
         }
     }
     Some(command)
 }
 
-/// The texts between `{` and the next `}`.
-fn braced(word: &str) -> impl Iterator<Item = &str> {
-    word.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+/// Notes the first word in braces that is no placeholder: no agent could be launched with it.
+fn check_placeholders(reader: &mut Reader<'_>, key: &str, text: &Located<String>) {
+    let Some(name) = placeholder::unknown(&text.value) else { return };
+    let message = format!("`{{{name}}}` in `{key}` is no placeholder");
+    let meant = suggest::nearest(name, placeholder::NAMES).map(|near| format!("did you mean `{{{near}}}`? "));
+    let known = placeholder::NAMES.map(|name| format!("{{{name}}}")).join(" ");
+    let fix = format!("{}there are {known}; for the text itself write `{{{{{name}}}}}`", meant.unwrap_or_default());
+    reader.note(Code::UnknownPlaceholder, &text.at, message, fix);
 }
 
 fn read_env(reader: &mut Reader<'_>, table: &Table) -> BTreeMap<String, Located<String>> {
@@ -123,6 +132,7 @@ fn read_env(reader: &mut Reader<'_>, table: &Table) -> BTreeMap<String, Located<
         if let Some((code, fault)) = env_fault(&entry.key) {
             reader.note(code, entry.key_at, format!("`env` cannot set `{}`: {fault}", entry.key), "remove it");
         } else if let Some(text) = reader.text(variables, &entry.key) {
+            check_placeholders(reader, "env", &text);
             env.insert(entry.key.clone(), text);
         }
     }

@@ -132,8 +132,8 @@ fn missing(plan: &Plan, toolchain: &Toolchain) -> Vec<Found> {
         let Some(program) = program else { continue };
         let there = match Path::new(program) {
             path if path.is_absolute() => path.exists(),
-            // A relative path is the workspace's own, and a placeholder is filled in later.
-            _ if program.contains(['/', '{']) => true,
+            // A relative path is the workspace's own.
+            _ if program.contains('/') => true,
             _ => toolchain.find(program).is_some(),
         };
         if !there {

@@ -1,0 +1,39 @@
+//! What a person is told beside what was asked for, so that nothing happens, or does not happen, in silence.
+
+use serde_json::Value;
+
+use crate::bench::Bench;
+
+/// A plan for one task of a program.
+fn plan(script: &str, run: &str, task: &str) -> String {
+    format!(
+        "[run]\n{run}\n[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", '''{script}''']\n\
+         [[task]]\nid = \"t\"\ngoal = \"g\"\nretries = 0\n{task}\n"
+    )
+}
+
+fn status(bench: &Bench) -> Value {
+    bench.run(&["status", "--json"]).ends(0).json("status")
+}
+
+#[test]
+fn a_word_in_braces_is_the_same_error_to_check_and_to_run() {
+    for (command, word) in [
+        ("command = [\"sh\", \"{prompt}\"]", "`{prompt}`"),
+        ("command = [\"sh\", \"-c\", \"echo {goal-file}\"]", "did you mean `{goal_file}`?"),
+        ("command = [\"sh\"]\nenv = { MODE = \"{mode}\" }", "`{mode}` in `env`"),
+        ("command = [\"{workspace}/tool\"]", "no placeholder can name one"),
+    ] {
+        let bench = Bench::new();
+        bench.plan(&format!("[agent.a]\nkind = \"command\"\n{command}\n[[task]]\nid = \"t\"\ngoal = \"g\"\n"));
+        bench.run(&["check"]).ends(3).shows("error[plan/unknown-placeholder]").shows(word);
+        bench.run(&["run", "--yes"]).ends(3).says("error[plan/unknown-placeholder]").says(word);
+    }
+    // What a shell or another language reads is none of ours, and a brace can be written.
+    let bench = Bench::new();
+    let script = "x=1; echo ${x} {{goal}} {} {a,b} {task} > t.txt";
+    bench.plan(&plan(script, "land = \"auto\"", "writes = [\"t.txt\"]"));
+    bench.run(&["run", "--yes"]).ends(0);
+    let target = status(&bench)["target"].as_str().unwrap().to_owned();
+    assert_eq!(bench.repo.text(&["show", &format!("{target}:t.txt")]).unwrap(), "1 {goal} {} {a,b} t");
+}
