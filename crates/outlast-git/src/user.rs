@@ -64,6 +64,15 @@ impl UserRepo {
         open::open(git, path)
     }
 
+    /// The git folder, shared by all worktrees, of the repository around `path`, in whatever state that is; nothing where
+    /// there is none.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn around(path: &Path) -> Result<Option<PathBuf>> {
+        open::around(path)
+    }
+
     /// The root of the user's checkout.
     pub fn root(&self) -> &Path {
         &self.root

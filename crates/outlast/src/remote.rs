@@ -30,6 +30,11 @@ pub(crate) fn is_leaving(failure: &Failure) -> bool {
     matches!(failure.diagnostic().code.as_str(), "engine/stopped" | GONE)
 }
 
+/// What an engine says that does not know a run which its repository's journal holds: it works on another repository.
+pub(crate) fn is_elsewhere(failure: &Failure) -> bool {
+    failure.diagnostic().code == "run/none"
+}
+
 /// The engine's answer, where it is a good one.
 async fn request(holder: &Holder, method: &str, path: &str, body: Vec<u8>) -> Result<Bytes, Failure> {
     let (Some(address), Some(token)) = (&holder.api, &holder.token) else {

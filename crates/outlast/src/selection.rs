@@ -47,14 +47,18 @@ impl Journalled {
         Ok(found)
     }
 
-    /// The run of this name, or the newest: of this repository where there is one around, else of this machine.
+    /// The run of this name, or the newest. In a repository the newest is that repository's own, whatever runs there are
+    /// elsewhere; where there is none around, that of this machine.
     pub(crate) fn find(places: &Places, run: Option<&str>) -> Result<(Self, RunId), Failure> {
-        let here = UserRepo::open(&places.cwd).ok().map(|repository| places.home.repository(repository.common_dir()));
-        if let Some(home) = here
-            && let Some(journalled) = Self::load(home)?
+        let here = UserRepo::around(&places.cwd).map_err(outlast_engine::Error::from)?;
+        if let Some(common_dir) = &here
+            && let Some(journalled) = Self::load(places.home.repository(common_dir))?
             && let Some(id) = journalled.pick(run)
         {
             return Ok((journalled, id));
+        }
+        if here.is_some() && run.is_none() {
+            return Err(none_here(places.home.repositories().is_ok_and(|folders| !folders.is_empty())));
         }
         let mut found: Vec<(Self, RunId)> = Self::load_all(places)?
             .into_iter()
@@ -70,6 +74,13 @@ impl Journalled {
             None => self.core.runs.values().max_by_key(|run| run.started_at).map(|run| run.id.clone()),
         }
     }
+}
+
+/// No run was named, and this repository has none.
+fn none_here(elsewhere: bool) -> Failure {
+    let told = Diagnostic::error("run/none", ExitCode::NotFound, "there is no run of this repository yet");
+    let told = told.fix("outlast run");
+    if elsewhere { told.fix("outlast    # lists the runs of other repositories").into() } else { told.into() }
 }
 
 /// What was named is neither.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::git::Git;
 use crate::settings::Config;
 use crate::source::{Reader, Source};
-use crate::{Refusal, Result, UserRepo, durable, oid, tree};
+use crate::{Error, Refusal, Result, UserRepo, durable, oid, tree};
 
 /// Files and folders of a git folder that stand for an unfinished operation, and what it is called.
 const IN_PROGRESS: [(&str, &str); 7] = [
@@ -23,10 +23,7 @@ const HARMLESS_EXTENSIONS: [&str; 3] = ["noop", "preciousobjects", "worktreeconf
 
 pub(super) fn open(git: Git, path: &Path) -> Result<UserRepo> {
     let (root, git_dir) = find(path)?;
-    let common_dir = match durable::read(&git_dir.join("commondir"))? {
-        Some(bytes) => absolute(&git_dir, &bytes),
-        None => git_dir.clone(),
-    };
+    let common_dir = common_dir(&git_dir)?;
     check_config(&common_dir)?;
     if durable::read(&common_dir.join("shallow"))?.is_some_and(|s| !s.is_empty()) {
         return Err(Refusal::Shallow(root).into());
@@ -44,6 +41,21 @@ pub(super) fn open(git: Git, path: &Path) -> Result<UserRepo> {
         return Err(Refusal::Submodule { path: ".gitmodules".to_owned() }.into());
     }
     Ok(repo)
+}
+
+/// The git folder of the repository around `path`, whatever state that is in; nothing where there is none.
+pub(super) fn around(path: &Path) -> Result<Option<PathBuf>> {
+    match find(path) {
+        Ok((_, git_dir)) => common_dir(&git_dir).map(Some),
+        Err(Error::Refused(Refusal::Bare(folder))) => Ok(Some(folder)),
+        Err(Error::Refused(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn common_dir(git_dir: &Path) -> Result<PathBuf> {
+    let shared = durable::read(&git_dir.join("commondir"))?;
+    Ok(shared.map_or_else(|| git_dir.to_owned(), |bytes| absolute(git_dir, &bytes)))
 }
 
 /// Walks up from `path` to the first checkout, and tells its root and git folder.

@@ -81,6 +81,9 @@ pub(crate) fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure>
                 return Ok(acted);
             }
             Err(failure) if remote::is_leaving(&failure) => given.places.home.until_free()?,
+            Err(failure) if remote::is_elsewhere(&failure) => {
+                return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
+            }
             Err(failure) => return Err(failure),
         }
     }

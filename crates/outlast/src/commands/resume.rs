@@ -89,6 +89,9 @@ fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
             }
             // It was about to leave: this is the next engine, as soon as that one is gone.
             Err(failure) if remote::is_leaving(&failure) => given.places.home.until_free()?,
+            Err(failure) if remote::is_elsewhere(&failure) => {
+                return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
+            }
             Err(failure) => return Err(failure),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Ran};
 
 /// A plan for one task of a program.
 fn plan(script: &str, run: &str, task: &str) -> String {
@@ -14,6 +14,40 @@ fn plan(script: &str, run: &str, task: &str) -> String {
 
 fn status(bench: &Bench) -> Value {
     bench.run(&["status", "--json"]).ends(0).json("status")
+}
+
+#[test]
+fn a_repository_without_a_run_of_its_own_has_nothing_to_do_with_those_of_others() {
+    let bench = Bench::new();
+    bench.plan(&plan("echo x > t.txt", "", "writes = [\"t.txt\"]"));
+    bench.run(&["run", "--yes"]).ends(0);
+    let run = status(&bench)["run"].as_str().unwrap().to_owned();
+    let other = bench.env.repo("other").unwrap();
+    let there = |arguments: &[&str]| Ran::of(bench.command(arguments).current_dir(other.dir()));
+    // Without a commit nothing can run here, and there is still a repository.
+    for step in ["no commit", "a commit"] {
+        for command in [
+            &["status"][..],
+            &["pause"],
+            &["stop"],
+            &["resume"],
+            &["retry", "t"],
+            &["log", "t"],
+            &["diff", "t"],
+            &["budget"],
+            &["land", "t"],
+            &["discard", "t"],
+        ] {
+            let told = there(&[command, &["--json"]].concat()).fails(9, "run/none");
+            let what = told["error"]["what"].as_str().unwrap();
+            assert!(what.contains("of this repository") || what.contains("`t`"), "{step}: {command:?}: {told:#}");
+        }
+        assert_eq!(status(&bench)["tasks"][0]["state"], "done", "{step}");
+        other.commit_file("a", "b", "First").unwrap();
+    }
+    // Whoever names it means it, and where no repository is around, the newest of all is what there is.
+    there(&["status", &run]).ends(0).shows(&run);
+    bench.run_outside(&["status"]).ends(0).shows(&run);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
 use serde_json::Value;
 
+use crate::running::Running;
 use crate::world::{Plan, World};
 
 /// A provider that never answers the second turn of the first conversation; the next one is answered.
@@ -180,4 +181,31 @@ fn a_person_who_looks_into_a_workspace_is_not_ended_with_its_agent() {
     let contained = outlast_process::files::load_shim(&folder).unwrap().unwrap().containment.pid_ns;
     assert_eq!(ended.is_none(), contained, "{ended:?}");
     parked_with_its_work(&world);
+}
+
+#[test]
+fn an_engine_that_works_on_another_repository_is_named_by_whoever_needs_one_here() {
+    let world = stuck_in_the_second_turn();
+    let other = world.env.repo("other").unwrap();
+    for (key, value) in [("user.name", "Ann"), ("user.email", "ann@example.invalid")] {
+        other.git(&["config", key, value]).unwrap();
+    }
+    other.commit_file("README.md", "# Other\n", "First").unwrap();
+    let plan = "[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"echo x > t.txt\"]\n\
+                [[task]]\nid = \"t\"\ngoal = \"g\"\nwrites = [\"t.txt\"]\n";
+    other.write("outlast.toml", plan).unwrap();
+    let there = |arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command.current_dir(other.dir());
+        Running::of(command).end()
+    };
+    there(&["run", "--yes"]).ends(0);
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    for command in [&["land", "t"][..], &["resume"]] {
+        there(command).ends(12).says("host/engine-running").says("/repo/");
+    }
+    world.run(&["stop"]).ends(0);
+    run.end().ends(0);
+    there(&["land", "t"]).ends(0);
 }
