@@ -15,6 +15,10 @@ pub struct CheckView {
     pub runnable: bool,
     /// What its commands are approved by; absent while it would not run.
     pub approval: Option<String>,
+    /// What the plan would have this machine run, each command once; a person approves it before any of it runs.
+    pub commands: Vec<String>,
+    /// Whether that was approved for this repository already.
+    pub approved: bool,
     /// Errors first, then warnings, then hints.
     pub findings: Vec<FindingView>,
     /// Which task goes before which, and why.

@@ -147,6 +147,8 @@ fn check_shows_findings_edges_and_waves() {
         plan: text("migrate"),
         runnable: false,
         approval: None,
+        commands: vec!["cargo test".into()],
+        approved: false,
         findings: vec![placed, bare],
         edges: vec![EdgeView {
             from: text("a"),

@@ -116,6 +116,12 @@ impl Layer {
         self.tasks.extend(above.tasks);
         self
     }
+
+    /// Whether its author has named a timeout for all tasks, or for one of them.
+    pub(crate) fn names_a_timeout(&self) -> bool {
+        let names = |shared: &Shared| shared.timeout.is_some() || shared.idle_timeout.is_some();
+        names(&self.defaults) || self.tasks.iter().any(|task| names(&task.shared))
+    }
 }
 
 impl RunLayer {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_core::TaskId;
 use outlast_core::glob::Glob;
-use outlast_core::plan::{IDLE_TIMEOUT_DEFAULT, Plan, TIMEOUT_DEFAULT, Task};
+use outlast_core::plan::{Plan, Task};
 
 use crate::analysis::{Edge, Reason, analyse};
 use crate::{Code, Finding};
@@ -12,16 +12,16 @@ use crate::{Code, Finding};
 /// A warning per pair beyond this many pairs hides the rest.
 const PAIRS_MAX: usize = 50;
 
-pub(crate) fn lint(plan: &Plan) -> Vec<Finding> {
+/// Looks at a plan; `timed` says that its author has named a timeout somewhere, be it the default.
+pub(crate) fn lint(plan: &Plan, timed: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ids: BTreeSet<&str> = plan.tasks.iter().map(|task| task.id.as_str()).filter(|id| is_telling(id)).collect();
     for task in &plan.tasks {
         lint_task(task, &mut findings);
         lint_mentions(task, &ids, &mut findings);
     }
-    let default = |task: &Task| task.timeout == TIMEOUT_DEFAULT && task.idle_timeout == IDLE_TIMEOUT_DEFAULT;
-    if !plan.tasks.is_empty() && plan.tasks.iter().all(default) {
-        let message = "every task has the default timeouts";
+    if !plan.tasks.is_empty() && !timed {
+        let message = "no task names a timeout: each has the default ones";
         let fix = "set `timeout` and `idle_timeout` in `[defaults]`, or in the tasks that need others";
         findings.push(Finding::new(Code::DefaultTimeout, None, message).fix(fix));
     }

@@ -67,13 +67,18 @@ pub fn read_plan(files: &PlanFiles, user: Option<&UserConfig>) -> Checked {
     findings.extend(check::check(&layer, user, files.batch == Batch::None, broken));
     let plan = (!findings.iter().any(Finding::is_error)).then(|| build(&files.name, &layer, user));
     if let Some(plan) = &plan {
-        findings.extend(lint::lint(plan));
+        findings.extend(lint::lint(plan, layer.names_a_timeout()));
     }
     finding::finish(&mut findings, &files.sources());
     Checked { plan, findings }
 }
 
 impl PlanFiles {
+    /// What its files are called, as messages call them: by their path from the repository's root, where they lie in it.
+    pub fn names(&self) -> Vec<String> {
+        self.sources().into_iter().map(|source| source.name().to_owned()).collect()
+    }
+
     fn sources(&self) -> Vec<&Source> {
         self.project.iter().chain(self.batch.toml()).chain(self.batch.markdown()).collect()
     }

@@ -10,6 +10,7 @@ use outlast_core::TaskId;
 use outlast_core::plan::Plan;
 use serde::Serialize;
 
+use crate::approval;
 use crate::args::Check;
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
@@ -22,18 +23,27 @@ pub(crate) fn perform(given: &Given, check: &Check) -> Result<ExitCode, Failure>
     let checked = read_plan(&files, Some(&user));
     match &check.prompt {
         Some(task) => show_prompt(given, &checked, task),
-        None => show_plan(given, &files.name, &checked),
+        None => {
+            let home = given.places.home.repository(repository.common_dir());
+            let approved = checked.plan.as_ref().is_some_and(|plan| approval::is_given(&home, plan));
+            show_plan(given, &files.name, &checked, approved)
+        }
     }
 }
 
-fn show_plan(given: &Given, name: &str, checked: &Checked) -> Result<ExitCode, Failure> {
-    let analysis = checked.plan.as_ref().map(analyse).unwrap_or_default();
+fn show_plan(given: &Given, name: &str, checked: &Checked, approved: bool) -> Result<ExitCode, Failure> {
+    let analysis = checked.plan.as_ref().map(analyse);
     if given.json {
-        print_json(&view(name, checked, analysis))?;
+        print_json(&view(name, checked, analysis.unwrap_or_default(), approved))?;
     } else {
         let told: String = checked.findings.iter().map(findings::finding).collect();
         print(&told)?;
-        print(&text::plan::analysis(&analysis))?;
+        if let Some(analysis) = &analysis {
+            print(&text::plan::analysis(analysis))?;
+        }
+        if let Some(plan) = &checked.plan {
+            print(&text::plan::commands(&approval::commands(plan), approved))?;
+        }
         print(&format!("{}\n", summary(checked)))?;
     }
     Ok(if checked.plan.is_some() { ExitCode::Ok } else { ExitCode::Plan })
@@ -54,13 +64,15 @@ fn summary(checked: &Checked) -> String {
     }
 }
 
-fn view(name: &str, checked: &Checked, analysis: Analysis) -> CheckView {
+fn view(name: &str, checked: &Checked, analysis: Analysis, approved: bool) -> CheckView {
     let names = |ids: &[TaskId]| ids.iter().map(TaskId::to_string).collect::<Vec<_>>();
     CheckView {
         schema: schema("check"),
         plan: name.to_owned(),
         runnable: checked.plan.is_some(),
         approval: checked.plan.as_ref().map(approval_hash),
+        commands: checked.plan.as_ref().map(approval::commands).unwrap_or_default(),
+        approved,
         findings: checked.findings.iter().map(finding_view).collect(),
         waves: analysis.waves.iter().map(|wave| names(wave)).collect(),
         critical_path: names(&analysis.critical_path),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use outlast_config::{Analysis, Edge, Reason};
 use outlast_core::TaskId;
 
-use crate::text::{BOLD, DIM, count, styled};
+use crate::text::{BOLD, DIM, count, shown, styled};
 
 /// How many tasks of a wave are named before the rest is summed up.
 const NAMED_MAX: usize = 12;
@@ -32,6 +32,19 @@ pub(crate) fn analysis(analysis: &Analysis) -> String {
     }
     if !analysis.complete {
         let _ = writeln!(text, "{}", styled(DIM, "too many scopes meet to compare every pair: there may be more"));
+    }
+    text
+}
+
+/// What a plan would have this machine run.
+pub(crate) fn commands(commands: &[String], approved: bool) -> String {
+    if commands.is_empty() {
+        return String::new();
+    }
+    let state = if approved { "approved already" } else { "`outlast run` asks for your approval first" };
+    let mut text = format!("{} {}\n", styled(BOLD, "runs these commands:"), styled(DIM, format!("({state})")));
+    for command in commands {
+        let _ = writeln!(text, "  {}", shown(command));
     }
     text
 }

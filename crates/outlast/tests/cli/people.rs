@@ -51,6 +51,31 @@ fn a_repository_without_a_run_of_its_own_has_nothing_to_do_with_those_of_others(
 }
 
 #[test]
+fn check_names_the_commands_that_have_to_be_approved_and_whether_they_are() {
+    let bench = Bench::new();
+    bench.plan(&plan("true", "setup = [\"true # setup\"]", "verify = [\"true # verify\"]"));
+    let told = bench.run(&["check"]).ends(0).shows("runs these commands:").shows("asks for your approval first");
+    for command in ["  true # setup\n", "  sh -c true\n", "  true # verify\n"] {
+        assert!(told.stdout.contains(command), "{told:#?}");
+    }
+    let view = bench.run(&["check", "--json"]).ends(0).json("check");
+    assert_eq!((&view["approved"], view["commands"].as_array().unwrap().len()), (&false.into(), 3), "{view:#}");
+    bench.run(&["run", "--yes"]);
+    bench.run(&["check"]).ends(0).shows("approved already");
+    assert_eq!(bench.run(&["check", "--json"]).ends(0).json("check")["approved"], true);
+    // A part of what was approved needs nobody's word again.
+    bench.run(&["run", "--only", "t"]).ends(5);
+}
+
+#[test]
+fn a_plan_with_an_error_is_told_that_error_and_nothing_that_was_not_looked_at() {
+    let bench = Bench::new();
+    bench.plan(&plan("true", "", "verfy = []"));
+    let told = bench.run(&["check"]).ends(3).shows("config/unknown-key");
+    assert!(!told.stdout.contains("too many scopes"), "{told:#?}");
+}
+
+#[test]
 fn a_word_in_braces_is_the_same_error_to_check_and_to_run() {
     for (command, word) in [
         ("command = [\"sh\", \"{prompt}\"]", "`{prompt}`"),
@@ -70,4 +95,15 @@ fn a_word_in_braces_is_the_same_error_to_check_and_to_run() {
     bench.run(&["run", "--yes"]).ends(0);
     let target = status(&bench)["target"].as_str().unwrap().to_owned();
     assert_eq!(bench.repo.text(&["show", &format!("{target}:t.txt")]).unwrap(), "1 {goal} {} {a,b} t");
+}
+
+#[test]
+fn the_plan_of_init_is_not_found_fault_with_for_what_init_wrote() {
+    let bench = Bench::new();
+    bench.run(&["init"]).ends(0);
+    let file = bench.repo.dir().join("outlast.toml");
+    let text = std::fs::read_to_string(&file).unwrap() + "[[task]]\nid = \"t\"\ngoal = \"g\"\nverify = [\"true\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let told = bench.run(&["check"]).ends(0);
+    assert!(!told.stdout.contains("default-timeout"), "{told:#?}");
 }
