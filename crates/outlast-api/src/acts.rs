@@ -117,6 +117,10 @@ pub struct LogLine {
     pub event: String,
     /// What is known of it.
     pub data: serde_json::Value,
+    /// Of an attempt that starts: the folder with what its agent says (`stdout`, `stderr`) and with that of each command
+    /// of `verify`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<String>,
 }
 
 /// What a task changed: `outlast/diff/v1`.

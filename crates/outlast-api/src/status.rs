@@ -49,6 +49,9 @@ pub struct TaskView {
     pub cause: Option<String>,
     /// The cause, for people.
     pub detail: Option<String>,
+    /// What a person can do about it: commands, the first of which is the likeliest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fix: Vec<String>,
     /// When it goes on by itself, RFC 3339.
     pub reset_at: Option<String>,
     /// How many attempts were started.

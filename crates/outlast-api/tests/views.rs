@@ -31,6 +31,7 @@ fn untouched() -> TaskView {
         state: text("pending"),
         cause: None,
         detail: None,
+        fix: Vec::new(),
         reset_at: None,
         attempts: 0,
         turns: 0,
@@ -52,6 +53,7 @@ fn status_knows_what_it_does_not_know() {
         state: text("parked"),
         cause: Some(text("window_quota")),
         detail: Some(text("the 5 h window of `max` is used up")),
+        fix: vec![text("outlast retry a")],
         reset_at: Some(text(AT)),
         attempts: 2,
         turns: 14,
@@ -207,6 +209,7 @@ fn log_lines_stand_alone() {
         task: None,
         event: text("run_started"),
         data: serde_json::json!({ "base": "abc" }),
+        outputs: None,
     }));
 }
 

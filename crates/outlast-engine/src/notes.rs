@@ -1,6 +1,6 @@
 //! What a checkpoint did not take, in words: work that is in the workspace alone, and that nobody must miss unawares.
 
-use outlast_git::{ByteSlice as _, FILE_LIMIT_DEFAULT, Note, Report, SkipReason};
+use outlast_git::{ByteSlice as _, Change, FILE_LIMIT_DEFAULT, Note, Report, ScopeDiff, SkipReason};
 
 /// How many paths are named.
 const PATHS_NAMED: usize = 3;
@@ -23,6 +23,24 @@ pub(crate) fn left_out(notes: &[Note]) -> Option<String> {
         named.push(format!("{more} more"));
     }
     (!named.is_empty()).then(|| named.join(", "))
+}
+
+/// What of a change does not land because it is outside of the task's scope, in words; nothing where all of it is inside.
+pub(crate) fn stripped(split: &ScopeDiff) -> Option<String> {
+    let outside = &split.out_of_scope;
+    (!outside.is_empty()).then(|| {
+        let paths = self::outside(outside);
+        format!("left out of what lands, being outside `writes`: {paths} (kept; `outlast diff` shows it)")
+    })
+}
+
+/// Changed paths in words, the first few by name.
+pub(crate) fn outside(changes: &[Change]) -> String {
+    let named: Vec<String> = changes.iter().take(PATHS_NAMED).map(|c| format!("`{}`", c.path_lossy())).collect();
+    match changes.len().saturating_sub(PATHS_NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 /// What of these notes a person should hear of at once, although the tree is kept.

@@ -8,7 +8,7 @@ use outlast_api::{
 };
 use outlast_core::budget::Lack;
 use outlast_core::explain::Why;
-use outlast_core::record::{RunEnd, Rung};
+use outlast_core::record::{LandingCause, RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
@@ -120,6 +120,7 @@ fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestam
         state: task_state(run, task).to_owned(),
         cause: reason.cause,
         detail: reason.detail,
+        fix: fixes(run, task, home),
         reset_at: reason.until.map(rfc3339),
         attempts: task.attempts,
         turns: task.turns,
@@ -135,6 +136,24 @@ fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestam
             _ => None,
         },
     }
+}
+
+/// What a person can do about work that does not land: merge the result, which is in our store, by hand (where git stops
+/// for a conflict, the last command is for afterwards), or give it up.
+fn fixes(run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
+    let Phase::Done(finished) = &task.phase else { return Vec::new() };
+    let Some(refused) = finished.refused.as_ref().filter(|_| !finished.wanted) else { return Vec::new() };
+    if !matches!(refused.cause, LandingCause::Conflict | LandingCause::Verify) {
+        return Vec::new();
+    }
+    let (id, target) = (&run.id, &run.spec.target);
+    let store = home.store().display().to_string().replace('\'', "'\\''");
+    let result = format!("refs/outlast/{id}/{}/result", task.id.slug());
+    let land = format!("outlast land --run {id} {}", task.id);
+    vec![
+        format!("git switch {target} && git fetch '{store}' {result} && git cherry-pick FETCH_HEAD && {land}"),
+        format!("outlast discard --run {id} {}", task.id),
+    ]
 }
 
 struct Reason {

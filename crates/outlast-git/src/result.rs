@@ -2,6 +2,7 @@
 
 use outlast_core::{Oid, RunId, TaskId, Timestamp};
 
+use crate::candidate::{run_trailer, task_trailer};
 use crate::checkpoint::put_commit;
 use crate::merge::{Merged, Scratch};
 use crate::scope::tree_like;
@@ -20,7 +21,9 @@ impl Store {
         let (parent, tree) = (oid::parse(base)?, tree_like(&reader, tree)?);
         let mut batch = self.objects().batch()?;
         copy::copy_tree(&reader, &mut batch, tree, Some(reader.tree_of(parent)?))?;
-        let commit = put_commit(&mut batch, tree, vec![parent], &ours(), at, &format!("result of {task}\n"))?;
+        // Whoever merges it by hand, with `git cherry-pick`, takes over how a landing is known by.
+        let message = format!("result of {task}\n\n{}\n{}\n", run_trailer(run), task_trailer(task));
+        let commit = put_commit(&mut batch, tree, vec![parent], &ours(), at, &message)?;
         batch.finish()?;
         self.set_ref(&result_ref(run, task), commit)?;
         Ok(oid::of(commit))

@@ -49,10 +49,10 @@ pub(crate) async fn perform(
         Candidacy::Ready { candidate, old } => (candidate, old),
         Candidacy::Refused(cause, detail) => {
             let refused = refused(cause, one_line(&detail));
-            if cause != LandingCause::Empty {
+            if !matches!(cause, LandingCause::Empty | LandingCause::Conflict) {
                 return Ok(news(refused));
             }
-            // A person may have run the command that a refused landing named.
+            // A person may have run the command that a refused landing named, or merged it by hand.
             let (id, since) = (key.clone(), known.run_base.clone());
             let landed = context.in_git(move |git| git.landed(&id.run, &id.task, &known.target, &since)).await?;
             return Ok(news(landed.map_or(refused, LandingNews::Landed)));

@@ -17,6 +17,7 @@ use crate::home::private_dir;
 use crate::ops::end;
 use crate::ops::follow::until_gone;
 use crate::ops::launch::{KILL_GRACE, LINE_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, sandbox, texts};
+use crate::outputs::last_lines;
 
 /// A `setup` command's time: installing every dependency of a large project from nothing.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -155,21 +156,7 @@ fn fault(dir: &Path, record: Option<&ExitRecord>) -> Option<String> {
         (_, _, Some(signal)) => format!("signal {signal}"),
         _ => "it was ended".to_owned(),
     };
-    let said = tail(&dir.join(files::STDERR)).or_else(|| tail(&dir.join(files::STDOUT)));
+    let last = |name| last_lines(&dir.join(name), 1).pop();
+    let said = last(files::STDERR).or_else(|| last(files::STDOUT));
     Some(said.map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
-}
-
-/// How much of the end of an output is looked at for its last line.
-const TAIL_BYTES: u64 = 4096;
-
-/// The last line of an output that says something.
-fn tail(path: &Path) -> Option<String> {
-    use std::io::{Read as _, Seek as _, SeekFrom};
-    let mut file = fs::File::open(path).ok()?;
-    let len = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(TAIL_BYTES))).ok()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }

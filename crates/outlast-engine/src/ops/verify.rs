@@ -83,6 +83,9 @@ impl Check<'_> {
         if let Some(refused) = nothing_in_scope(&split, self.notes) {
             return Ok(Err(refused));
         }
+        if let Some(what) = notes::stripped(&split) {
+            self.context.note_finding(self.id, what);
+        }
         if let Some(why) = self.warm().await? {
             return Ok(Err((Class::Verify, why)));
         }
@@ -130,9 +133,6 @@ impl Check<'_> {
     }
 }
 
-/// How many paths a reason names.
-const PATHS_NAMED: usize = 3;
-
 /// Why a change cannot be a result: there is none, or none of it may land.
 fn nothing_in_scope(split: &ScopeDiff, notes: &[Note]) -> Option<(Class, String)> {
     if let Some((change, block)) = split.blocked.first() {
@@ -148,9 +148,8 @@ fn nothing_in_scope(split: &ScopeDiff, notes: &[Note]) -> Option<(Class, String)
         };
         return Some((Class::GaveUp, why));
     }
-    let named: Vec<String> =
-        split.out_of_scope.iter().take(PATHS_NAMED).map(|c| format!("`{}`", c.path_lossy())).collect();
-    let more = split.out_of_scope.len().saturating_sub(PATHS_NAMED);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    Some((Class::Scope, format!("everything that it changed is outside `writes`: {}{more}", named.join(", "))))
+    Some((
+        Class::Scope,
+        format!("everything that it changed is outside `writes`: {}", notes::outside(&split.out_of_scope)),
+    ))
 }

@@ -1,39 +1,73 @@
 //! `outlast pause`, `stop`, `land`, `discard`: asked of the running engine, or done by a short one of our own.
 
-use outlast_api::{Act, Acted, Diagnostic, ExitCode};
+use outlast_api::{Act, Acted, Diagnostic, ExitCode, schema};
+use outlast_core::run::Mode;
 use outlast_core::{RunId, TaskId};
 use outlast_engine::{Holder, Kept, perform, until_settled};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunSelection, TaskSelection};
+use crate::commands::status::{now, view};
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::places::Places;
 use crate::remote;
 use crate::selection::{Journalled, tasks};
 use crate::session::block_on;
-use crate::text::screen::{short, task_style};
+use crate::text::screen::{fixes, short, task_style};
 use crate::text::styled;
 
 pub(crate) fn pause(given: Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
-    let id = of_run(&given, selection)?;
-    let json = given.json;
-    let acted = act(given, &id, Act::Pause { run: id.to_string() })?;
-    told(json, &acted, &format!("{id} is paused; its work is kept. Go on with: outlast resume {id}"))
+    halt(given, selection, "paused", |run| Act::Pause { run })
 }
 
 pub(crate) fn stop(given: Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
-    let id = of_run(&given, selection)?;
+    halt(given, selection, "stopped", |run| Act::Stop { run })
+}
+
+fn halt(
+    given: Given,
+    selection: &RunSelection,
+    done: &str,
+    wish: impl FnOnce(String) -> Act,
+) -> Result<ExitCode, Failure> {
+    let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
     let json = given.json;
-    let acted = act(given, &id, Act::Stop { run: id.to_string() })?;
-    told(json, &acted, &format!("{id} is stopped; its work is kept. Go on with: outlast resume {id}"))
+    let run = journalled.core.run(&id).filter(|run| matches!(run.mode, Mode::Finished(_)));
+    if let Some(run) = run {
+        let acted = Acted { schema: schema("act"), run: id.to_string(), tasks: Vec::new() };
+        let state = outlast_engine::state(&journalled.core, run, now());
+        return told(json, &acted, &format!("{id} is over ({state}): nothing of it is at work, and nothing is {done}"));
+    }
+    drop(journalled);
+    let acted = act(given, &id, wish(id.to_string()))?;
+    told(json, &acted, &format!("{id} is {done}; its work is kept. Go on with: outlast resume {id}"))
 }
 
 pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
     let (id, tasks) = of_tasks(&given, selection)?;
-    let json = given.json;
+    let (json, places) = (given.json, given.places.clone());
     let acted = act(given, &id, Act::Land { run: id.to_string(), tasks })?;
-    told(json, &acted, "")
+    let code = told(json, &acted, "")?;
+    if !json {
+        say_what_helps(&places, &id, &acted)?;
+    }
+    Ok(code)
+}
+
+/// Says what a person can do about work that did not land.
+fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Failure> {
+    let refused: Vec<&str> =
+        acted.tasks.iter().filter(|task| task.refused.is_some()).map(|task| task.id.as_str()).collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let (journalled, id) = Journalled::find(places, Some(run.as_str()))?;
+    let status = view(places, &journalled, &id, now())?;
+    for task in status.tasks.iter().filter(|task| !task.fix.is_empty() && refused.contains(&task.id.as_str())) {
+        say(format!("{}\n{}", task.id, fixes(&task.fix)).trim_end());
+    }
+    Ok(())
 }
 
 pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
@@ -54,10 +88,6 @@ fn name_what_stays(places: &Places, run: &RunId, acted: &mut Acted) -> Result<()
         task.kept = kept.stays(run, &TaskId::new(&task.id))?;
     }
     Ok(())
-}
-
-fn of_run(given: &Given, selection: &RunSelection) -> Result<RunId, Failure> {
-    Ok(Journalled::find(&given.places, selection.run.as_deref())?.1)
 }
 
 fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RunId, Vec<String>), Failure> {
@@ -151,9 +181,11 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
         let good = task.refused.is_none();
         if !json {
             let state = styled(task_style(&task.state), format!("{:<10}", task.state));
-            let detail = match (&task.landed, &task.refused, &task.kept) {
-                (Some(commit), ..) => format!("as {}", short(commit)),
-                (None, Some(why), _) => format!("{}: {why}", task.cause.as_deref().unwrap_or("refused")),
+            let detail = match (&task.refused, &task.landed, &task.kept) {
+                // What has landed is history: nothing here takes it back.
+                (Some(why), Some(commit), _) => format!("refused: {why}; `git revert {}` undoes it", short(commit)),
+                (Some(why), None, _) => format!("{}: {why}", task.cause.as_deref().unwrap_or("refused")),
+                (None, Some(commit), _) => format!("as {}", short(commit)),
                 (None, None, Some(why)) => format!("its workspace stays, {why}"),
                 (None, None, None) => String::new(),
             };

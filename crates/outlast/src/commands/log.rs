@@ -1,14 +1,25 @@
-//! `outlast log`: what happened to tasks, record by record.
+//! `outlast log`: what happened to tasks, record by record; then what their agents said last, and where all of it is.
+
+use std::path::Path;
 
 use outlast_api::{ExitCode, LogLine, rfc3339, schema};
-use outlast_core::{Fact, Record, RunId, Stream, TaskId};
-use outlast_engine::read_record;
+use outlast_core::run::Run;
+use outlast_core::{AttemptId, Fact, Record, RunId, Stream, TaskId};
+use outlast_engine::{Kept, RepoHome, last_lines, load_plan, read_record};
 
 use crate::args::TaskSelection;
 use crate::commands::{Given, print, print_json};
 use crate::failure::Failure;
 use crate::live;
 use crate::selection::{Journalled, tasks};
+use crate::text::{BOLD, DIM, shown, styled};
+
+/// How many lines of each output are shown: the end says how it went.
+const LINES_MAX: usize = 12;
+/// How much of a line is shown: many CLIs print one JSON object a line.
+const LINE_LEN_MAX: usize = 240;
+/// How many paths are named.
+const PATHS_MAX: usize = 8;
 
 pub(crate) fn perform(given: &Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
     let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
@@ -23,7 +34,16 @@ pub(crate) fn perform(given: &Given, selection: &TaskSelection) -> Result<ExitCo
         Ok::<_, outlast_engine::Error>(())
     })?;
     for record in &records {
-        if given.json { print_json(&line(record)?)? } else { print(&format!("{}\n", live::line_of(record)))? }
+        if given.json {
+            print_json(&line(record, &journalled.home)?)?;
+        } else {
+            print(&format!("{}\n", live::line_of(record)))?;
+        }
+    }
+    if !given.json {
+        for task in &wanted {
+            print(&left(given, &journalled.home, run, task))?;
+        }
     }
     Ok(ExitCode::Ok)
 }
@@ -32,15 +52,72 @@ fn is_about(record: &Record, run: &RunId, tasks: &[TaskId]) -> bool {
     matches!(&record.stream, Stream::Task(of, task) if of == run && tasks.contains(task))
 }
 
+/// What a task's last attempt left to read.
+fn left(given: &Given, home: &RepoHome, run: &Run, id: &TaskId) -> String {
+    let Some(task) = run.task(id).filter(|task| task.attempts > 0) else { return String::new() };
+    let folder = home.attempt(&AttemptId { run: run.id.clone(), task: id.clone(), number: task.attempts });
+    let mut text = String::new();
+    for (output, what) in [("stdout", "its agent said"), ("stderr", "its agent said on standard error")] {
+        text.push_str(&end_of(&folder.join(output), what));
+    }
+    let title = styled(BOLD, format!("{id}, attempt {}", task.attempts));
+    let place = shown(&folder.display().to_string());
+    let earlier = if task.attempts > 1 { ", those of earlier attempts beside it" } else { "" };
+    let mut text =
+        format!("\n{title}\n{text}  {}\n", styled(DIM, format!("all outputs, of verify too: {place}{earlier}")));
+    if let Some(outside) = outside(given, home, run, id) {
+        text.push_str(&format!("  outside `writes`, and left out of what lands: {outside}\n"));
+    }
+    text
+}
+
+/// The last lines of an output; nothing where there is none.
+fn end_of(path: &Path, what: &str) -> String {
+    let lines = last_lines(path, LINES_MAX);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("  {what}, at the end:\n");
+    for line in lines {
+        let cut: String = line.chars().take(LINE_LEN_MAX).collect();
+        let more = if cut.len() < line.len() { "…" } else { "" };
+        text.push_str(&format!("    {}{more}\n", shown(&cut)));
+    }
+    text
+}
+
+/// What a task changed outside of its scope; nothing where that cannot be told from here.
+fn outside(given: &Given, home: &RepoHome, run: &Run, id: &TaskId) -> Option<String> {
+    let task = run.task(id)?;
+    let (base, end) = (task.base.clone()?, task.checkpoint.clone()?);
+    let writes = load_plan(home, &run.spec.plan).ok()?.task(id)?.writes.clone();
+    let kept = Kept::open(home, given.places.repository().ok()?).ok()?;
+    let changes = kept.changes(&base, &end, &writes).ok()?;
+    let paths: Vec<String> = changes.into_iter().filter(|change| !change.in_scope).map(|change| change.path).collect();
+    let named: Vec<String> = paths.iter().take(PATHS_MAX).map(|path| format!("`{}`", shown(path))).collect();
+    match paths.len().saturating_sub(PATHS_MAX) {
+        0 if named.is_empty() => None,
+        0 => Some(named.join(", ")),
+        more => Some(format!("{} and {more} more", named.join(", "))),
+    }
+}
+
 /// A record as a line of JSON.
-fn line(record: &Record) -> Result<LogLine, Failure> {
+fn line(record: &Record, home: &RepoHome) -> Result<LogLine, Failure> {
     let (run, task) = match &record.stream {
         Stream::Task(run, task) => (run.to_string(), Some(task.to_string())),
         Stream::Run(run) => (run.to_string(), None),
         Stream::Account(_) | Stream::Ledger => (String::new(), None),
     };
+    let outputs = match (&record.stream, &record.fact) {
+        (Stream::Task(run, task), Fact::AttemptStarted { number, .. }) => {
+            let id = AttemptId { run: run.clone(), task: task.clone(), number: *number };
+            Some(home.attempt(&id).display().to_string())
+        }
+        _ => None,
+    };
     let (event, data) = named(&record.fact)?;
-    Ok(LogLine { schema: schema("log"), at: rfc3339(record.at), run, task, event, data })
+    Ok(LogLine { schema: schema("log"), at: rfc3339(record.at), run, task, event, data, outputs })
 }
 
 /// A fact's name, and what it holds.

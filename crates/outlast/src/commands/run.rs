@@ -18,18 +18,20 @@ use crate::landed;
 use crate::selection::Journalled;
 use crate::session::block_on;
 use crate::text::budget::usd_text;
+use crate::text::screen::short;
 use crate::text::{self, findings, styled};
 use crate::watch::{Stay, Watch};
 
 pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
     let home = given.places.home.repository(repository.common_dir());
-    let (mut plan, whole) = plan_of(&given, &repository, run)?;
+    let (mut plan, whole, files) = plan_of(&given, &repository, run)?;
     let journalled = if run.again { None } else { Journalled::load(home.clone())? };
     let landed = landed::leave_out(&mut plan, journalled.as_ref(), &repository)?;
     if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
         return nothing_left(&given, journalled, id);
     }
+    say_what_agents_miss(&repository, &plan, &files)?;
     if run.dry_run {
         return dry_run(&plan);
     }
@@ -62,8 +64,35 @@ fn nothing_left(given: &Given, journalled: &Journalled, run: &RunId) -> Result<E
     Ok(ExitCode::Ok)
 }
 
-/// The plan that was named, as the arguments change it, and as it is approved: with all its tasks.
-fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<(Plan, Plan), Failure> {
+/// How many paths are named before the rest is summed up.
+const NAMED_MAX: usize = 5;
+
+/// Says what of the checkout is in no commit, and so in nobody's workspace. The plan itself need not be in one.
+fn say_what_agents_miss(repository: &UserRepo, plan: &Plan, files: &[String]) -> Result<(), Failure> {
+    let of_the_plan =
+        |path: &str| files.iter().any(|file| file == path || path.ends_with('/') && file.starts_with(path));
+    let mut paths = repository.uncommitted().map_err(outlast_engine::Error::from)?;
+    paths.retain(|path| !of_the_plan(path));
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let tip = plan.run.target.as_ref().map(|target| repository.branch_tip(target)).transpose();
+    let tip = match tip.map_err(outlast_engine::Error::from)?.flatten() {
+        Some(tip) => tip,
+        None => repository.head().map_err(outlast_engine::Error::from)?.commit,
+    };
+    let named: Vec<String> = paths.iter().take(NAMED_MAX).map(|path| text::shown(path)).collect();
+    let more = match paths.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (what, start) = (named.join(", "), short(tip.as_str()));
+    say(&format!("not committed, and so not seen by agents, who start from {start}: {what}{more}"));
+    Ok(())
+}
+
+/// The plan that was named, as the arguments change it; as it is approved, with all its tasks; and its files.
+fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<(Plan, Plan, Vec<String>), Failure> {
     let user = given.places.user_config()?;
     let files = given.places.plan_files(repository.root(), run.plan.as_deref())?;
     let checked = read_plan(&files, Some(&user));
@@ -100,7 +129,7 @@ fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<(Plan, Pla
         let told = Diagnostic::error("plan/empty", ExitCode::Plan, "the plan has no task");
         return Err(told.fix("add a [[task]] to it; `outlast init --print` shows one").into());
     }
-    Ok((plan, whole))
+    Ok((plan, whole, files.names()))
 }
 
 fn use_agent(plan: &mut Plan, agent: &str) -> Result<(), Failure> {

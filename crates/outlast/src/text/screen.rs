@@ -42,6 +42,7 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "\n{} ({})", styled(BOLD, group), tasks.len());
         for task in tasks.iter().take(NAMED_MAX) {
             let _ = writeln!(text, "  {}", line(task, now));
+            text.push_str(&fixes(&task.fix));
         }
         if tasks.len() > NAMED_MAX {
             let _ = writeln!(text, "  {}", styled(DIM, format!("and {} more", tasks.len() - NAMED_MAX)));
@@ -76,6 +77,17 @@ pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
     }
     if let Some(until) = task.reset_at.as_deref().and_then(seconds_until(now)) {
         let _ = write!(text, "  {}", styled(BOLD, format!("goes on in {}", duration(until))));
+    }
+    text
+}
+
+/// What to do about a task that a person has to look at.
+pub(crate) fn fixes(fixes: &[String]) -> String {
+    let mut text = String::new();
+    for (index, fix) in fixes.iter().enumerate() {
+        let lead = if index == 0 { "do:" } else { "or:" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "             {lead} {}", styled(BOLD, shown(fix)));
     }
     text
 }

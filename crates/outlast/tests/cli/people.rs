@@ -98,6 +98,93 @@ fn a_word_in_braces_is_the_same_error_to_check_and_to_run() {
 }
 
 #[test]
+fn the_log_ends_with_what_the_agent_said_and_where_all_of_it_is() {
+    let bench = Bench::new();
+    bench.plan(&plan("echo out loud; echo 'it is broken' >&2; exit 3", "", "writes = [\"t.txt\"]"));
+    bench.run(&["run", "--yes"]).ends(5);
+    let told = bench.run(&["log", "t"]).ends(0).shows("    out loud\n").shows("    it is broken\n");
+    let (_, place) = told.stdout.split_once("all outputs, of verify too: ").unwrap();
+    let place = place.lines().next().unwrap();
+    assert_eq!(std::fs::read_to_string(format!("{place}/stdout")).unwrap(), "out loud\n");
+    let lines = bench.run(&["log", "t", "--json"]).ends(0).stdout;
+    let started = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let started = started.into_iter().find(|line| line["event"] == "attempt_started").unwrap();
+    assert_eq!(started["outputs"], place);
+}
+
+#[test]
+fn what_is_left_out_of_a_result_is_named_when_it_happens_and_in_the_log() {
+    let bench = Bench::new();
+    bench.plan(&plan("echo x > t.txt; echo y > extra.txt", "land = \"auto\"", "writes = [\"t.txt\"]"));
+    bench.run(&["run", "--yes"]).ends(0).says("outside `writes`: `extra.txt`");
+    bench.run(&["log", "t"]).ends(0).shows("outside `writes`, and left out of what lands: `extra.txt`");
+}
+
+#[test]
+fn what_is_not_committed_is_named_before_agents_start_without_it() {
+    let bench = Bench::new();
+    bench.repo.write("README.md", "# Mine\n").unwrap();
+    bench.repo.write("new/a.txt", "a\n").unwrap();
+    bench.plan(&plan("echo x > t.txt", "", "writes = [\"t.txt\"]"));
+    let told = bench.run(&["run", "--yes"]).ends(0).says("not committed, and so not seen by agents");
+    assert!(told.stderr.contains("README.md") && told.stderr.contains("new/"), "{told:#?}");
+    // The plan itself is read from where it is.
+    assert!(
+        !told.stderr.lines().any(|line| line.contains("not committed") && line.contains("outlast.toml")),
+        "{told:#?}"
+    );
+    bench.repo.git(&["add", "--all"]).unwrap();
+    bench.repo.git(&["commit", "--quiet", "-m", "All"]).unwrap();
+    let told = bench.run(&["run", "--again"]).ends(0);
+    assert!(!told.stderr.contains("not committed"), "{told:#?}");
+}
+
+#[test]
+fn a_run_that_is_over_is_neither_paused_nor_stopped_and_what_has_landed_is_not_discarded() {
+    let bench = Bench::new();
+    bench.plan(&plan("echo x > t.txt", "land = \"auto\"", "writes = [\"t.txt\"]"));
+    bench.run(&["run", "--yes"]).ends(0);
+    for command in ["pause", "stop"] {
+        let told = bench.run(&[command]).ends(0).says("is over (done)");
+        assert!(!told.stderr.contains("outlast resume"), "{told:#?}");
+    }
+    let landed = status(&bench)["tasks"][0]["landed"].as_str().unwrap()[..10].to_owned();
+    bench.run(&["discard", "t"]).ends(5).shows("its change is on the target").shows(&format!("git revert {landed}"));
+}
+
+#[test]
+fn a_conflict_is_told_with_commands_that_end_it() {
+    let bench = Bench::new();
+    bench.repo.git(&["branch", "topic"]).unwrap();
+    bench.plan(&plan("echo agent > README.md", "target = \"topic\"", "writes = [\"README.md\"]"));
+    bench.repo.commit_file("outlast.toml", &plan("true", "", ""), "Plan").unwrap();
+    bench.plan(&plan("echo agent > README.md", "target = \"topic\"", "writes = [\"README.md\"]"));
+    bench.run(&["run", "--yes"]).ends(0);
+    bench.repo.git(&["checkout", "--quiet", "--force", "topic"]).unwrap();
+    bench.repo.commit_file("README.md", "person\n", "Mine").unwrap();
+    bench.repo.git(&["checkout", "--quiet", "main"]).unwrap();
+    bench.plan(&plan("echo agent > README.md", "target = \"topic\"", "writes = [\"README.md\"]"));
+    bench.repo.git(&["checkout", "--quiet", "outlast.toml"]).unwrap();
+
+    bench.run(&["land", "t"]).ends(8).shows("conflict").says("do: git switch topic && git fetch");
+    let task = status(&bench)["tasks"][0].clone();
+    let fix = task["fix"][0].as_str().unwrap().to_owned();
+    bench.run(&["status"]).ends(0).shows(&format!("do: {fix}"));
+
+    // What is told leads to where a person can merge it, and the landing is known by that.
+    let (merge, land) = fix.rsplit_once(" && ").unwrap();
+    let merged = bench.env.command("sh").args(["-c", merge]).current_dir(bench.repo.dir()).output().unwrap();
+    assert_eq!(merged.status.code(), Some(1), "git stops for the conflict: {merged:?}");
+    bench.repo.write("README.md", "both\n").unwrap();
+    bench.repo.git(&["add", "README.md"]).unwrap();
+    bench.repo.git(&["-c", "core.editor=true", "cherry-pick", "--continue"]).unwrap();
+    let land: Vec<&str> = land.split(' ').skip(1).collect();
+    bench.run(&land).ends(0).shows("landed");
+    assert_eq!(status(&bench)["state"], "done");
+    assert_eq!(bench.repo.text(&["show", "topic:README.md"]).unwrap(), "both");
+}
+
+#[test]
 fn the_plan_of_init_is_not_found_fault_with_for_what_init_wrote() {
     let bench = Bench::new();
     bench.run(&["init"]).ends(0);
