@@ -10,6 +10,8 @@ use outlast_core::AccountId;
 use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency};
 
 pub use account::{Account, KeyCommand, KeySource, Limits, Login, Provider};
+#[cfg(test)]
+pub(crate) use account::{KEYS as ACCOUNT, LIMITS};
 
 use crate::document::{Table, Value, toml};
 use crate::layer::{note_syntax, read_budget};
@@ -70,7 +72,8 @@ pub struct UserChecked {
 }
 
 const TOP: &[&str] = &["account", "ceiling"];
-const CEILING: &[&str] = &["budget", "concurrency"];
+/// Keys of `[ceiling]`.
+pub(crate) const CEILING: &[&str] = &["budget", "concurrency"];
 const CONCURRENCY_MAX: u32 = 1000;
 
 /// Reads `config.toml`.

@@ -83,9 +83,11 @@ pub struct Limits {
     pub concurrent: Option<u32>,
 }
 
-const KEYS: &[&str] =
+/// Keys of `[account.NAME]`.
+pub(crate) const KEYS: &[&str] =
     &["login", "key_env", "key_command", "key_file", "provider", "base_url", "models", "priority", "limits", "hours"];
-const LIMITS: &[&str] = &["requests_per_minute", "tokens_per_minute", "concurrent"];
+/// Keys of `limits`.
+pub(crate) const LIMITS: &[&str] = &["requests_per_minute", "tokens_per_minute", "concurrent"];
 const PRIORITY_DEFAULT: u32 = 100;
 const PER_MINUTE_MAX: u64 = 1_000_000_000;
 

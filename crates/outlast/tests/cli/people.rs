@@ -194,3 +194,21 @@ fn the_plan_of_init_is_not_found_fault_with_for_what_init_wrote() {
     let told = bench.run(&["check"]).ends(0);
     assert!(!told.stdout.contains("default-timeout"), "{told:#?}");
 }
+
+#[test]
+fn the_variables_of_the_reference_are_those_that_a_program_is_given() {
+    let bench = Bench::new();
+    bench.plan(
+        &plan("env > vars.txt; case $OUTLAST_ATTEMPT in *.1) exit 1;; esac", "land = \"auto\"", "")
+            .replace("retries = 0", "retries = 1"),
+    );
+    bench.run(&["run", "--yes"]).ends(0);
+    let target = status(&bench)["target"].as_str().unwrap().to_owned();
+    let vars = bench.repo.text(&["show", &format!("{target}:vars.txt")]).unwrap();
+    let names = vars.lines().filter_map(|line| line.split_once('=').map(|(name, _)| name.to_owned()));
+    let mut given: Vec<String> = names.filter(|name| name.starts_with("OUTLAST_")).collect();
+    given.sort();
+    let mut told: Vec<&str> = outlast_config::VARIABLES.iter().map(|(name, _)| *name).collect();
+    told.sort_unstable();
+    assert_eq!(given, told);
+}

@@ -1,0 +1,138 @@
+//! The page about plans and configuration in the documentation: every key that the readers know, in words.
+
+mod tables;
+
+use std::fmt::Write as _;
+
+use outlast_core::placeholder::PLACEHOLDERS;
+use outlast_core::plan::EXIT_TRY_LATER;
+
+use crate::keys;
+use tables::Key;
+
+/// The whole of `docs/plan.md`.
+pub fn reference() -> String {
+    let mut page = String::from(HEAD);
+    section(&mut page, "[run]", "What holds for the run as a whole.", tables::RUN);
+    section(&mut page, "budget", "A part that is not named is no limit.", tables::BUDGET);
+    section(
+        &mut page,
+        "[agent.NAME]",
+        "A program that tasks are given to. What each kind can do is in [agents.md](agents.md).",
+        tables::AGENT,
+    );
+    page.push_str(COMMAND);
+    page.push_str("\n| placeholder | is replaced by |\n| --- | --- |\n");
+    for (name, meaning) in PLACEHOLDERS {
+        let _ = writeln!(page, "| `{{{name}}}` | {meaning} |");
+    }
+    page.push_str("\n| exit code | means |\n| --- | --- |\n");
+    let _ = writeln!(
+        page,
+        "| 0 | it thinks that it is done: its work is checked |\n\
+         | {EXIT_TRY_LATER} | try again later (`EX_TEMPFAIL`): 2 s later, then ever later up to 15 min; no try is used up |\n\
+         | anything else | it failed: a try is used up, and the next one goes on from what is there |"
+    );
+    page.push_str(ENVIRONMENT);
+    for (name, meaning) in VARIABLES {
+        let _ = writeln!(page, "| `{name}` | {meaning} |");
+    }
+    section(&mut page, "[[task]]", "One piece of work for one agent.", tables::TASK);
+    section(&mut page, "output", "The shape of an answer.", tables::OUTPUT);
+    let shared: Vec<String> = keys::DEFAULTS.iter().map(|name| format!("`{name}`")).collect();
+    let _ = writeln!(
+        page,
+        "\n## `[defaults]`\n\nWhat holds for each task that does not say otherwise: {}.",
+        shared.join(", ")
+    );
+    let later: Vec<String> = keys::LATER.iter().map(|name| format!("`{name}`")).collect();
+    let _ = writeln!(
+        page,
+        "\n## Not yet\n\nRefused with \"not supported yet\" wherever they are not named above: {}.",
+        later.join(", ")
+    );
+    page.push_str(USER);
+    section(
+        &mut page,
+        "[account.NAME]",
+        "A key or login at a provider; one of `login`, `key_env`, `key_command` and `key_file`.",
+        tables::ACCOUNT,
+    );
+    section(&mut page, "limits", "A part that is not named is not known.", tables::LIMITS);
+    section(
+        &mut page,
+        "[ceiling]",
+        "What no plan may go above; a part that is not named is no ceiling.",
+        tables::CEILING,
+    );
+    page
+}
+
+fn section(page: &mut String, title: &str, about: &str, keys: &[Key]) {
+    let _ =
+        write!(page, "\n## `{title}`\n\n{about}\n\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n");
+    for key in keys {
+        let default = key.default.map_or_else(|| "-".to_owned(), |default| format!("`{default}`"));
+        let (name, takes, example, meaning) = (key.name, key.takes.in_words(), key.example, key.meaning);
+        let _ = writeln!(page, "| `{name}` | {takes}, as `{example}` | {default} | {meaning} |");
+    }
+}
+
+/// The variables that every agent is given, beside those of its own program.
+pub const VARIABLES: [(&str, &str); 8] = [
+    ("OUTLAST_RUN", "the run's id"),
+    ("OUTLAST_TASK", "the task's id"),
+    (
+        "OUTLAST_ATTEMPT",
+        "the attempt: a name that no other on this machine has, and that ends in a dot and its number from 1",
+    ),
+    ("OUTLAST_GOAL_FILE", "the file with what is asked for: what `{goal_file}` names"),
+    (
+        "OUTLAST_PROGRESS_FILE",
+        "a file that it may keep notes in for whoever goes on; `outlast progress` is the better way",
+    ),
+    ("OUTLAST_HANDOVER_FILE", "the file with what is known of earlier attempts; only where there were some"),
+    ("OUTLAST_GATEWAY_URL", "the address that answers for every provider, in place of the provider's own"),
+    ("OUTLAST_KEY", "the key to show there; it is of this attempt alone"),
+];
+
+const HEAD: &str = "\
+# Plans and configuration
+
+Every key of a plan and of your own configuration. Written by the readers of both (`outlast_config::reference`); a test
+fails when this page, or a type or default on it, differs from what they take.
+
+A plan is `outlast.toml` at the repository's root, alone or with a batch on top of it: `outlast run NAME` takes the tasks of
+`plans/NAME.toml`, or of the Markdown files in `plans/NAME/` (one task each: the same keys as YAML front matter, the goal
+as the text); a path works as well. A batch may hold each of the tables below, and its keys win one by one. An unknown key
+is an error. Paths and globs are relative to the repository's root. A duration is whole numbers with the units `d`, `h`,
+`m`, `s`, `ms`, large to small: `\"90s\"`, `\"1h30m\"`.
+
+Commands of a plan (`setup`, `verify`, `steps`, and the `command` of agents) run on your machine, in a sandbox, and only
+after you have approved them once: `outlast check` lists them.
+";
+
+const COMMAND: &str = "
+## An agent of the kind `command`
+
+Any program, run in the task's workspace. In arguments and in values of `env`, a lower-case word in braces is a placeholder
+and has to be one of these; `{{word}}` stands for the text `{word}`, and `${word}` is left to a shell. The program itself
+holds none. It has to be on the `PATH`, or in the commit that the run starts from.
+";
+
+const ENVIRONMENT: &str = "
+Its environment is built from nothing: `PATH`, `HOME`, `TMPDIR`, the language, its `env`, and
+
+| variable | holds |
+| --- | --- |
+";
+
+const USER: &str = "
+# Your own configuration
+
+`$OUTLAST_CONFIG`, else `outlast/config.toml` in `$XDG_CONFIG_HOME` (`~/.config`). Only here can a credential, a provider's
+address or a ceiling be named; a plan that names one is refused.
+";
+
+#[cfg(test)]
+mod tests;
