@@ -96,8 +96,12 @@ fn find(plan: &Plan, journalled: &Journalled, repository: &UserRepo) -> Result<B
             .filter_map(|task| Some((&task.id, *landed.get(&task.id)?)))
             .collect();
         let all: Vec<Oid> = same.iter().map(|(_, commit)| (*commit).clone()).collect();
-        let apart = repository.not_in_history(&base, &all).map_err(refused)?;
+        let started = run.spec.base.clone();
+        let asked: Vec<Oid> = all.iter().cloned().chain([started.clone()]).collect();
+        let apart = repository.not_in_history(&base, &asked).map_err(refused)?;
         let lost = match repository.branch_tip(&run.spec.target).map_err(refused)? {
+            // What was made for another line of history is not to be merged into this one.
+            _ if apart.contains(&started) => apart.clone(),
             Some(tip) if !apart.is_empty() => repository.not_in_history(&tip, &all).map_err(refused)?,
             Some(_) => BTreeSet::new(),
             // Whoever removed the branch gave up what had landed on it, unless it is here.

@@ -133,6 +133,24 @@ fn work_that_was_thrown_away_is_done_again() {
 }
 
 #[test]
+fn work_on_another_line_of_history_is_done_on_this_one_too() {
+    let bench = Bench::new();
+    let start = bench.repo.commit_id("HEAD").unwrap();
+    bench.repo.commit_file("README.md", "# Later\n", "Second").unwrap();
+    bench.plan(&plan("land = \"auto\"", &[("one", "")]));
+    bench.run(&["run", "--yes"]).ends(0);
+    bench.repo.git(&["checkout", "--quiet", "--detach", &start]).unwrap();
+    bench.run(&["run"]).ends(0);
+    assert_eq!((runs(&bench), states(&bench)), (2, vec!["landed".to_owned()]));
+    // Here it has landed now, too, and there it still has.
+    for place in [start.as_str(), "main"] {
+        bench.repo.git(&["checkout", "--quiet", "--detach", place]).unwrap();
+        bench.run(&["run"]).ends(0).says("landed already");
+    }
+    assert_eq!(runs(&bench), 2);
+}
+
+#[test]
 fn what_is_left_starts_from_what_has_landed_or_does_not_start() {
     let bench = Bench::new();
     // The second fails for what is not in the plan's own words, so that it is the same task once that is mended.

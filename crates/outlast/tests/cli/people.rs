@@ -157,14 +157,10 @@ fn a_conflict_is_told_with_commands_that_end_it() {
     let bench = Bench::new();
     bench.repo.git(&["branch", "topic"]).unwrap();
     bench.plan(&plan("echo agent > README.md", "target = \"topic\"", "writes = [\"README.md\"]"));
-    bench.repo.commit_file("outlast.toml", &plan("true", "", ""), "Plan").unwrap();
-    bench.plan(&plan("echo agent > README.md", "target = \"topic\"", "writes = [\"README.md\"]"));
     bench.run(&["run", "--yes"]).ends(0);
-    bench.repo.git(&["checkout", "--quiet", "--force", "topic"]).unwrap();
+    bench.repo.git(&["checkout", "--quiet", "topic"]).unwrap();
     bench.repo.commit_file("README.md", "person\n", "Mine").unwrap();
     bench.repo.git(&["checkout", "--quiet", "main"]).unwrap();
-    bench.plan(&plan("echo agent > README.md", "target = \"topic\"", "writes = [\"README.md\"]"));
-    bench.repo.git(&["checkout", "--quiet", "outlast.toml"]).unwrap();
 
     bench.run(&["land", "t"]).ends(8).shows("conflict").says("do: git switch topic && git fetch");
     let task = status(&bench)["tasks"][0].clone();
