@@ -109,3 +109,49 @@ fn only_named_fault_points_exist_and_nothing_is_left_for_later() {
         }
     }
 }
+
+/// Words that mean something of their own here, as the readme uses them.
+const WORDS: [&str; 15] = [
+    "agent",
+    "plan",
+    "task",
+    "workspace",
+    "gateway",
+    "provider",
+    "verify",
+    "land",
+    "journal",
+    "account",
+    "engine",
+    "turn",
+    "session",
+    "ledger",
+    "attempt",
+];
+
+#[test]
+fn the_readme_explains_a_word_where_it_first_stands() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.lines().take(8).any(|line| line.contains("Linux only")), "the top says where it runs");
+    // Commands and files are not prose; a word is explained where it is set in italics.
+    let prose: String = readme.split("```").step_by(2).collect();
+    let prose: String = prose.split('`').step_by(2).collect();
+    let prose = prose.to_lowercase();
+    let is_letter = |c: char| c.is_alphanumeric();
+    for word in WORDS {
+        // With its endings: `verifies`, `lands`.
+        let stem = word.trim_end_matches('y');
+        let starts = prose.match_indices(stem).map(|(at, _)| at);
+        let ends = ["", "s", "y", "ies"];
+        let mut uses = starts.filter(|&at| {
+            let whole = prose[at + stem.len()..].split(|c| !is_letter(c)).next().unwrap_or_default();
+            !prose[..at].ends_with(is_letter) && ends.contains(&whole)
+        });
+        let first = uses.next().unwrap_or_else(|| panic!("`{word}` is not used any more"));
+        let around: String = prose[first..].chars().take(60).collect();
+        assert!(
+            prose[..first].ends_with('*') && !prose[..first].ends_with("**"),
+            "`{word}` is first used before it is explained: {around}"
+        );
+    }
+}
