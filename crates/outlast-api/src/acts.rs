@@ -49,6 +49,19 @@ pub enum Act {
         /// Which tasks.
         tasks: Vec<String>,
     },
+    /// Give tasks that nobody works on to another agent of their plan.
+    Assign {
+        /// Which run.
+        run: String,
+        /// Which tasks.
+        tasks: Vec<String>,
+        /// The agent's name.
+        agent: String,
+        /// The accounts it may use, in order of preference.
+        accounts: Vec<String>,
+        /// Whether it is pointless to start it while all of them are closed.
+        needs_quota: bool,
+    },
     /// Archive work and give it up.
     Discard {
         /// Which run.

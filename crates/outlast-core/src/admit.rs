@@ -12,7 +12,7 @@ use crate::class::Class;
 use crate::core::Core;
 use crate::ids::{AccountId, Epoch, ExchangeId, Oid, RunId, TaskId};
 use crate::mutant::{Bug, planted};
-use crate::record::{Fact, LandingCause, Outcome, Record, RunSpec, ShimRef, Stream, TaskSpec, Verdict};
+use crate::record::{Assigned, Fact, LandingCause, Outcome, Record, RunSpec, ShimRef, Stream, TaskSpec, Verdict};
 use crate::run::{Mode, Run};
 use crate::task::{Phase, Stage, Task};
 use crate::time::Timestamp;
@@ -81,6 +81,15 @@ pub enum Command {
         reserved: Option<Estimate>,
         /// Which row of the ledger it is.
         exchange: ExchangeId,
+    },
+    /// A person gives a task to another agent.
+    Assign {
+        /// Its run.
+        run: RunId,
+        /// Its task.
+        task: TaskId,
+        /// To whom.
+        assigned: Assigned,
     },
     /// Every exchange of the ledger up to a row is on record.
     LedgerCounted {
@@ -176,6 +185,7 @@ impl Command {
             Self::Attempt { run, task, .. }
             | Self::Exchanged { run, task, .. }
             | Self::Verified { run, task, .. }
+            | Self::Assign { run, task, .. }
             | Self::Discard { run, task }
             | Self::Discarded { run, task } => Some(Stream::Task(run.clone(), task.clone())),
             Self::CloseAccount { account, .. }
@@ -254,6 +264,7 @@ impl Core {
             Command::ResumeRun(run) => self.admit_mode(now, run, Mode::Running, Fact::RunResumed),
             Command::Land { run, task } => self.admit_land(now, run, task),
             Command::Discard { run, task } => self.admit_discard(now, run, task),
+            Command::Assign { run, task, assigned } => self.admit_assigning(now, run, task, assigned),
             Command::Retry { run, task } => self.admit_retry(now, run, task),
             Command::CloseAccount { account, class, until } => Ok(self.admit_closing(now, account, class, until)),
             Command::ShutAccount { account, class } => Ok(self.admit_shutting(now, account, class)),

@@ -16,8 +16,19 @@ pub(crate) struct Alike {
 impl Alike {
     /// Adds the next task of the plan; tasks of one text are alike.
     pub(crate) fn add(&mut self, text: String) {
+        let kind = self.kind(text);
+        self.of.push(kind);
+    }
+
+    /// Changes the text of a task.
+    pub(crate) fn set(&mut self, index: Index, text: String) {
+        let kind = self.kind(text);
+        self.of[index as usize] = kind;
+    }
+
+    fn kind(&mut self, text: String) -> u32 {
         let next = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
-        self.of.push(*self.kinds.entry(text).or_insert(next));
+        *self.kinds.entry(text).or_insert(next)
     }
 
     /// Nothing is known of any kind yet.

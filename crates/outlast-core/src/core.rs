@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::again;
+use crate::assign::assigned;
 use crate::class::{Class, Remedy};
 use crate::give_up::{give_up, give_up_dependants};
 use crate::ids::{AccountId, Epoch, RunId, TaskId};
@@ -165,6 +166,7 @@ fn apply_task(run: &mut Run, id: &TaskId, at: Timestamp, fact: &Fact) {
     }
     let Some(index) = run.index(id) else { return };
     match fact {
+        Fact::Assigned(to) => assigned(run, index, to),
         Fact::AttemptEnded { number } => attempt_ended(run, index, *number, at),
         Fact::Verified { verdict, .. } => verified(run, index, verdict, at),
         Fact::RetryRequested => again::retried(run, index),

@@ -6,6 +6,7 @@
 pub mod admit;
 mod again;
 mod alike;
+mod assign;
 pub mod budget;
 pub mod class;
 mod core;

@@ -18,7 +18,8 @@ use crate::usage::Usage;
 /// The version that is written with every record of today.
 ///
 /// 2: an exchange has its id, and the ledger a stream.
-/// 3: a person can have a task tried again, and have what waits for a limit tried at once; an account may wait for one.
+/// 3: a person can have a task tried again, and have what waits for a limit tried at once, and give
+/// a task to another agent; an account may wait for a person.
 pub const VERSION: u16 = 3;
 
 /// One fact, when it came to be, and whose history it belongs to.
@@ -210,6 +211,8 @@ pub enum Fact {
         /// What came of it.
         verdict: Verdict,
     },
+    /// A person gave the task to another agent.
+    Assigned(Assigned),
     /// A person asked for this task to land.
     LandRequested,
     /// The target is about to move.
@@ -312,6 +315,17 @@ pub struct TaskSpec {
     /// How many tries follow the first.
     pub retries: u32,
     /// Whether it is pointless to start it while every account is closed.
+    pub needs_quota: bool,
+}
+
+/// Who works on a task from its next attempt on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assigned {
+    /// The agent, by its name in the plan.
+    pub agent: AgentName,
+    /// See [`TaskSpec::accounts`].
+    pub accounts: Vec<AccountId>,
+    /// See [`TaskSpec::needs_quota`].
     pub needs_quota: bool,
 }
 

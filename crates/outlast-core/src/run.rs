@@ -123,10 +123,15 @@ impl Run {
         }
         let needs_open = needs.iter().filter(|need| self.task(need).is_none_or(|task| task.result().is_none())).count();
         self.by_id.insert(id.clone(), index);
-        self.same_accounts.add(format!("{} {:?}", spec.needs_quota, spec.accounts));
+        self.same_accounts.add(billing(&spec));
         self.same_scope.add(format!("{:?}", spec.writes));
         self.tasks.push(Task::new(id, spec, u32::try_from(needs_open).unwrap_or(u32::MAX)));
         self.enter(index);
+    }
+
+    /// Keeps the index of tasks with the same accounts true for one that has others now.
+    pub(crate) fn same_accounts_changed(&mut self, index: Index) {
+        self.same_accounts.set(index, billing(&self.tasks[index as usize].spec));
     }
 
     /// Moves a task to another phase and keeps every index true.
@@ -240,4 +245,9 @@ impl Run {
             && self.parked.is_empty()
             && self.next_to_land().is_none()
     }
+}
+
+/// What tasks have in common that wait for the same accounts.
+fn billing(spec: &TaskSpec) -> String {
+    format!("{} {:?}", spec.needs_quota, spec.accounts)
 }

@@ -14,7 +14,7 @@ use crate::budget::{Allowed, Estimate, Lack, Reached};
 use crate::class::Class;
 use crate::ids::{AccountId, AgentName, Epoch, Oid, RunId, TaskId};
 use crate::record::{
-    EndReason, Fact, LandingCause, Outcome, Record, RunEnd, RunSpec, Rung, ShimRef, Stream, TaskSpec, Verdict,
+    Assigned, EndReason, Fact, LandingCause, Outcome, Record, RunEnd, RunSpec, Rung, ShimRef, Stream, TaskSpec, Verdict,
 };
 use crate::{Core, Timestamp, Usage};
 
@@ -135,6 +135,11 @@ fn task_fact(id: &str, words: &[&str]) -> Fact {
         };
     }
     match words {
+        ["assigned", agent, accounts] => Fact::Assigned(Assigned {
+            agent: AgentName::from(*agent),
+            accounts: accounts.split(',').map(AccountId::from).collect(),
+            needs_quota: true,
+        }),
         ["want"] => Fact::LandRequested,
         ["landing", new] => Fact::LandingStarted { old: None, new: oid(new) },
         ["landed", commit] => Fact::Landed { commit: oid(commit) },
@@ -258,6 +263,10 @@ fn show_fact(fact: &Fact) -> String {
         Fact::AttemptEnded { number } => format!("ended {number}"),
         Fact::Verified { number, verdict: Verdict::Passed { .. } } => format!("pass {number}"),
         Fact::Verified { number, verdict: Verdict::Failed { class, .. } } => format!("fail {number} {class}"),
+        Fact::Assigned(to) => {
+            let accounts: Vec<&str> = to.accounts.iter().map(AccountId::as_str).collect();
+            format!("assigned {} {}", to.agent, accounts.join(","))
+        }
         Fact::LandRequested => "want".into(),
         Fact::LandingStarted { new, .. } => format!("landing {new}"),
         Fact::Landed { commit } => format!("landed {commit}"),

@@ -4,7 +4,9 @@
 //! default instead.
 
 use outlast_core::budget::{Allowed, Estimate, Lack, Reached};
-use outlast_core::record::{EndReason, LandingCause, Outcome, RunEnd, RunSpec, Rung, ShimRef, TaskSpec, Verdict};
+use outlast_core::record::{
+    Assigned, EndReason, LandingCause, Outcome, RunEnd, RunSpec, Rung, ShimRef, TaskSpec, Verdict,
+};
 use outlast_core::{AccountId, AgentName, Class, Epoch, ExchangeId, Fact, Oid, TaskId, Timestamp, Usage};
 
 /// What version 1 wrote.
@@ -35,6 +37,11 @@ fn facts_of_v3() -> Vec<Fact> {
     vec![
         Fact::RetryRequested,
         Fact::TriedNow,
+        Fact::Assigned(Assigned {
+            agent: AgentName::new("codex"),
+            accounts: vec![AccountId::new("api")],
+            needs_quota: true,
+        }),
         Fact::AccountShut { class: Class::Billing },
         Fact::AttemptExited { number: 1, outcome: Outcome::Failed { class, why: why(), until } },
         Fact::AttemptEnding { number: 1, reason: EndReason::Failed { class, why: why(), until } },

@@ -10,8 +10,9 @@ use axum::{Json, Router};
 use outlast_api::{Act, Acted, ActedTask, Diagnostic, ExitCode, schema};
 use outlast_core::admit::{Command, Rejection};
 use outlast_core::budget::Allowed;
+use outlast_core::record::Assigned;
 use outlast_core::task::Phase;
-use outlast_core::{RunId, TaskId};
+use outlast_core::{AccountId, AgentName, RunId, TaskId};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -112,6 +113,13 @@ pub async fn perform(engine: &LoopHandle, act: Act) -> Result<Acted, Error> {
         Act::Discard { run, tasks } => {
             let id = RunId::new(&run);
             (run, each(engine, &id, tasks, |run, task| Command::Discard { run, task }).await?)
+        }
+        Act::Assign { run, tasks, agent, accounts, needs_quota } => {
+            let id = RunId::new(&run);
+            let accounts = accounts.into_iter().map(AccountId::new).collect();
+            let to = Assigned { agent: AgentName::new(agent), accounts, needs_quota };
+            let assign = |run, task| Command::Assign { run, task, assigned: to.clone() };
+            (run, each(engine, &id, tasks, assign).await?)
         }
         Act::Retry { run, tasks } => {
             let id = RunId::new(&run);

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlast_agent::{KeyShape, Kind, adapter};
 use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
-use outlast_core::plan::{AgentSpec, Plan};
+use outlast_core::plan::{self, AgentSpec, Plan};
 use outlast_core::task::Failure;
-use outlast_core::{AccountId, AttemptId, Oid, RunId, TaskId, Timestamp};
+use outlast_core::{AccountId, AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
 use outlast_git::Note;
 use outlast_process::{ShimFile, Spawner, files};
 use tokio::sync::{OwnedMutexGuard, broadcast};
@@ -65,6 +65,8 @@ pub(crate) struct TaskFacts {
     pub(crate) checkpoint: Option<Oid>,
     pub(crate) attempts: u32,
     pub(crate) last_failure: Option<Failure>,
+    /// Who works on it from its next attempt on.
+    pub(crate) agent: AgentName,
 }
 
 /// Something that a person should hear of at once: it holds a task up, or it is about to be missed.
@@ -134,6 +136,15 @@ impl Context {
         Ok(plan)
     }
 
+    /// A task of a plan as it is worked on now: by whom it was given to, where that is another agent than the plan says.
+    ///
+    /// # Errors
+    /// Where the plan does not hold it, or the engine has stopped.
+    pub(crate) async fn task(&self, plan: &Plan, run: &RunId, task: &TaskId) -> Result<Option<plan::Task>, Error> {
+        let Some(found) = plan.task(task) else { return Ok(None) };
+        Ok(Some(given_to(found, self.task_facts(run, task).await?.agent)))
+    }
+
     /// What is on record about a task, as far as operations need it.
     pub(crate) async fn task_facts(&self, run: &RunId, task: &TaskId) -> Result<TaskFacts, Error> {
         let (run_id, task_id) = (run.clone(), task.clone());
@@ -148,6 +159,7 @@ impl Context {
                 checkpoint: task.checkpoint.clone(),
                 attempts: task.attempts,
                 last_failure: task.last_failure.clone(),
+                agent: task.spec.agent.clone(),
             })
         });
         facts.await?.ok_or_else(|| Error::Internal(format!("no task `{task}` in run `{run}`")))
@@ -251,11 +263,9 @@ impl Context {
         dialects.iter().any(|&dialect| info.dialects.contains(&spoken(dialect))).then_some(info)
     }
 
-    /// The accounts that an agent may use, in order of preference: those it names, or else all, without those that do not
-    /// answer what it sends.
+    /// See [`accounts_for`].
     pub(crate) fn accounts_of(&self, agent: &AgentSpec, kind: Kind) -> Vec<AccountId> {
-        let named = if agent.accounts.is_empty() { &self.accounts } else { &agent.accounts };
-        named.iter().filter(|account| self.answering(account, kind).is_some()).cloned().collect()
+        accounts_for(&self.infos, agent, kind)
     }
 
     /// Waits until nobody else works on the task.
@@ -358,4 +368,26 @@ pub fn load_plan(home: &RepoHome, hash: &str) -> Result<Plan, Error> {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A task as an agent works on it; a model that it names is another agent's.
+pub(crate) fn given_to(task: &plan::Task, agent: AgentName) -> plan::Task {
+    let mut task = task.clone();
+    if task.agent != agent {
+        task.agent = agent;
+        task.model = None;
+    }
+    task
+}
+
+/// The accounts that an agent may use, in order of preference: those it names, or else all, without those that do not
+/// answer what it sends.
+pub(crate) fn accounts_for(infos: &[AccountInfo], agent: &AgentSpec, kind: Kind) -> Vec<AccountId> {
+    let dialects = adapter(kind).capabilities().dialects;
+    let answers = |info: &AccountInfo| dialects.iter().any(|&dialect| info.dialects.contains(&spoken(dialect)));
+    let usable = |account: &&AccountId| infos.iter().any(|info| info.id == **account && answers(info));
+    match agent.accounts.as_slice() {
+        [] => infos.iter().map(|info| &info.id).filter(usable).cloned().collect(),
+        named => named.iter().filter(usable).cloned().collect(),
+    }
 }

@@ -33,6 +33,7 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::AgentMissing { program } => plain("host/agent-missing", ExitCode::Host)
             .fix(format!("install `{program}`, or name another agent with --agent"))
             .fix("outlast doctor"),
+        Error::AgentUnknown { .. } => plain("plan/no-agent", ExitCode::Usage),
         Error::ModelMissing { agent, .. } => {
             plain("plan/no-model", ExitCode::Plan).fix(format!("add model = \"…\" to [agent.{agent}]"))
         }

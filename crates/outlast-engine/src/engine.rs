@@ -229,7 +229,7 @@ fn uncounted(core: &Core, reader: &JournalReader) -> Result<Vec<Command>, Error>
     Ok(core.recount(rows, last))
 }
 
-fn info(account: &Account) -> AccountInfo {
+pub(crate) fn info(account: &Account) -> AccountInfo {
     let provider = account.upstream.provider();
     let dialects = Dialect::ALL.into_iter().filter(|&dialect| provider.speaks(dialect)).collect();
     AccountInfo { id: account.upstream.account().clone(), dialects, login: account.login }

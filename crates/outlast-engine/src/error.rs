@@ -47,6 +47,14 @@ pub enum Error {
         /// What was looked for.
         program: String,
     },
+    /// The plan has no agent of this name.
+    #[error("the plan has no agent `{agent}`; it has {known}")]
+    AgentUnknown {
+        /// The name that was given.
+        agent: String,
+        /// The names that it has.
+        known: String,
+    },
     /// An agent is to use no model in particular, and chooses none by itself.
     #[error("agent `{agent}` needs a model: {kind} chooses none by itself")]
     ModelMissing {

@@ -46,7 +46,7 @@ pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
 pub use outputs::last_lines;
 pub use runs::{leave_at_rest, others_at_work, until_settled, until_tasks_settled};
-pub use start::{Start, start};
+pub use start::{Start, assigned, start};
 pub use state_loop::LoopHandle;
 pub use store::{record as read_record, replay};
 pub use toolchain::Toolchain;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use outlast_agent::prompt::{Changed, How, Noted, noted};
 use outlast_agent::{Adapter, adapter};
 use outlast_core::research::{Conversation, Progress, ResearchState};
-use outlast_core::{AttemptId, Oid, plan};
+use outlast_core::{AgentName, AttemptId, Oid, plan};
 use outlast_gateway::{Dialect, answer_items, conversation};
 use outlast_git::{Change, read_inside};
 use outlast_journal::{ExchangeRow, JournalReader, Outcome, Selection};
@@ -38,7 +38,7 @@ pub(crate) async fn keep(
     commit: &Oid,
 ) -> Result<(), Error> {
     let plan = context.plan(&turn.id.run).await?;
-    let Some(task) = plan.task(&turn.id.task).cloned() else { return Ok(()) };
+    let Some(task) = context.task(&plan, &turn.id.run, &turn.id.task).await? else { return Ok(()) };
     let Ok((kind, _)) = adapter_of(&plan, &task) else { return Ok(()) };
     let known = context.task_facts(&turn.id.run, &turn.id.task).await?;
     let (home, turn, commit) = (context.home.clone(), turn.clone(), commit.clone());
@@ -75,8 +75,8 @@ pub(crate) async fn keep_part(
     body: Bytes,
 ) -> Result<(), Error> {
     let plan = context.plan(&turn.id.run).await?;
-    let Some(task) = plan.task(&turn.id.task) else { return Ok(()) };
-    let Ok((kind, _)) = adapter_of(&plan, task) else { return Ok(()) };
+    let Some(task) = context.task(&plan, &turn.id.run, &turn.id.task).await? else { return Ok(()) };
+    let Ok((kind, _)) = adapter_of(&plan, &task) else { return Ok(()) };
     let (home, id) = (context.home.clone(), turn.id.clone());
     context
         .in_git(move |_| {
@@ -114,6 +114,11 @@ pub(crate) fn of_task(home: &RepoHome, id: &AttemptId, adapter: &dyn Adapter) ->
     let Some(last) = last else { return Ok(earlier) };
     let Some(conversation) = conversation_of(&reader, last)? else { return Ok(earlier) };
     Ok(read(adapter, &conversation, home, id).after(&earlier))
+}
+
+/// Which agent had the task's last turn that was kept, by its name in the plan; nothing where none was.
+pub(crate) fn last_agent(home: &RepoHome, id: &AttemptId) -> Option<AgentName> {
+    kept(home, id)?.agent.map(AgentName::new)
 }
 
 /// The tree as it was at the task's last turn, before that turn's tools: nothing where no turn was kept.

@@ -8,11 +8,11 @@ use outlast_agent::{Kind, adapter};
 use outlast_core::admit::Command;
 use outlast_core::budget::Allowed;
 use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency, Land, Plan, Task};
-use outlast_core::record::{RunSpec, TaskSpec};
-use outlast_core::{Oid, RunId, TaskId};
+use outlast_core::record::{Assigned, RunSpec, TaskSpec};
+use outlast_core::{AgentName, Oid, RunId, TaskId};
 
-use crate::context::Context;
-use crate::engine::Engine;
+use crate::context::{Context, accounts_for};
+use crate::engine::{Account, Engine};
 use crate::error::Error;
 use crate::home::write_file;
 
@@ -108,6 +108,29 @@ fn task_spec(context: &Context, plan: &Plan, task: &Task) -> Result<TaskSpec, Er
         accounts,
         retries: task.retries,
     })
+}
+
+/// What it means for a task of a plan to be given to another of its agents.
+///
+/// # Errors
+/// Where the plan has no such agent, or it could not start here.
+pub fn assigned(plan: &Plan, agent: &str, accounts: &[Account]) -> Result<Assigned, Error> {
+    let name = AgentName::new(agent);
+    let Some(spec) = plan.agents.get(&name) else {
+        let known: Vec<&str> = plan.agents.keys().map(AgentName::as_str).collect();
+        return Err(Error::AgentUnknown { agent: agent.to_owned(), known: known.join(", ") });
+    };
+    let kind = Kind::from_name(&spec.kind).ok_or_else(|| Error::AgentMissing { program: spec.kind.clone() })?;
+    if adapter(kind).needs_model() && spec.model.is_none() {
+        return Err(Error::ModelMissing { agent: name, kind: kind.name() });
+    }
+    let infos: Vec<_> = accounts.iter().map(crate::engine::info).collect();
+    let accounts = accounts_for(&infos, spec, kind);
+    let is_command = kind == Kind::Command;
+    if accounts.is_empty() && !is_command {
+        return Err(Error::NoAccount { agent: name });
+    }
+    Ok(Assigned { agent: name, needs_quota: !is_command || !spec.accounts.is_empty(), accounts })
 }
 
 /// A name for the run that is short, says which plan it is, and is new.

@@ -189,6 +189,9 @@ pub(crate) struct Retry {
     /// Which tasks.
     #[command(flatten)]
     pub(crate) selection: TaskSelection,
+    /// Give them to this agent of the plan; the work stays, and it gets a note of what is known. Also for tasks that only wait.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// Leave when everything that is left waits.
     #[arg(long)]
     pub(crate) no_wait: bool,

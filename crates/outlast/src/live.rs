@@ -78,6 +78,7 @@ fn said(fact: &Fact) -> Option<String> {
         }
         Fact::AttemptExited { outcome: Outcome::Finished, .. } => "the agent has ended; its work is checked".to_owned(),
         Fact::Verified { verdict: Verdict::Passed { .. }, .. } => styled(GREEN, "is verified"),
+        Fact::Assigned(to) => format!("goes to agent {}", to.agent),
         Fact::Landed { commit } => styled(GREEN, format!("has landed as {}", short(commit.as_str()))),
         Fact::LandingRefused { cause, detail } => {
             styled(YELLOW, format!("does not land ({}): {}", cause.name(), shown(detail)))

@@ -25,5 +25,7 @@ mod kill;
 mod processes;
 #[path = "real_agents/readopt.rs"]
 mod readopt;
+#[path = "real_agents/takeover.rs"]
+mod takeover;
 #[path = "real_agents/work.rs"]
 mod work;

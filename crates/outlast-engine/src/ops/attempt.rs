@@ -87,7 +87,8 @@ fn news(attempt: &Attempt, news: AttemptNews) -> Command {
 
 async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationToken) -> Result<Option<Outcome>, Fault> {
     let plan = context.plan(&attempt.id.run).await?;
-    let task = plan.task(&attempt.id.task).ok_or_else(|| Fault::new(Class::Unknown, "the task is not in the plan"))?;
+    let task = context.task(&plan, &attempt.id.run, &attempt.id.task).await?;
+    let task = &task.ok_or_else(|| Fault::new(Class::Unknown, "the task is not in the plan"))?;
     let dir = context.home.attempt(&attempt.id);
     let known = context.launched(&dir).await?;
     let (shim, adapter) = match known {

@@ -7,7 +7,7 @@ use outlast_core::record::Rung;
 use outlast_core::{Oid, plan};
 use outlast_git::AgentState;
 
-use crate::context::Context;
+use crate::context::{Context, given_to};
 use crate::error::Error;
 use crate::ops::attempt::Attempt;
 use crate::ops::launch::adapter_of;
@@ -31,7 +31,11 @@ pub(crate) async fn of(
         outlast_core::Class::Verify => format!("The work does not pass yet: {}.", failure.why),
         class => format!("The last attempt ended early ({class}): {}.", failure.why),
     });
-    let Ok((_, adapter)) = adapter_of(plan, task) else { return Ok(Resumption { reason, ..Resumption::default() }) };
+    // Who worked on it last may be another agent than goes on with it: what it knew and noted is in its own words and home.
+    let (home, id) = (context.home.clone(), attempt.id.clone());
+    let before = context.blocking(move || Ok(research::last_agent(&home, &id))).await?;
+    let before = given_to(task, before.unwrap_or_else(|| task.agent.clone()));
+    let Ok((_, adapter)) = adapter_of(plan, &before) else { return Ok(Resumption { reason, ..Resumption::default() }) };
     let (id, home, task, base) = (attempt.id.clone(), context.home.clone(), task.clone(), base.clone());
     // A note is a claim; where a step has a command, that alone tells.
     let holds = shown.clone();
@@ -39,7 +43,7 @@ pub(crate) async fn of(
     context
         .in_git(move |git| {
             let state = research::of_task(&home, &id, adapter)?;
-            let noted = research::noted_by(&home, &id, &task)?;
+            let noted = research::noted_by(&home, &id, &before)?;
             let done = holds.done(&task.steps, &noted.done);
             let begun = known.checkpoint.as_ref().map(|kept| git.store().agent_state(kept)).transpose()?;
             let begun = begun.as_ref().and_then(under_way);

@@ -3,9 +3,10 @@
 
 use outlast_api::{Act, Acted, ExitCode};
 use outlast_core::admit::Command;
+use outlast_core::record::Assigned;
 use outlast_core::run::{Mode, Run};
 use outlast_core::{Core, RunId, TaskId};
-use outlast_engine::perform as act;
+use outlast_engine::{assigned, load_plan, perform as act};
 
 use crate::args::{Resume, Retry, TaskSelection};
 use crate::commands::status::now;
@@ -13,12 +14,14 @@ use crate::commands::{Given, budget, say};
 use crate::failure::Failure;
 use crate::remote;
 use crate::selection::{Journalled, no_run_or_task, tasks};
-use crate::session::block_on;
+use crate::session::{accounts, block_on};
 use crate::watch::{Stay, Watch};
 
 /// What to go on with.
 struct GoingOn {
     run: RunId,
+    /// Who these tasks are given to.
+    assign: Option<Assigned>,
     /// Tasks that were given up and are tried again first.
     retry: Vec<TaskId>,
     budget: Option<u64>,
@@ -27,7 +30,7 @@ struct GoingOn {
 
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
     let (run, retry) = which(&given, &resume.what)?;
-    go_on(given, GoingOn { run, retry, budget: resume.budget, no_wait: resume.no_wait })
+    go_on(given, GoingOn { run, assign: None, retry, budget: resume.budget, no_wait: resume.no_wait })
 }
 
 pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
@@ -42,7 +45,14 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::Ok);
     }
     check(&journalled.core, &id, &wanted)?;
-    go_on(given, GoingOn { run: id, retry: wanted, budget: None, no_wait: retry.no_wait })
+    let assign = match &retry.agent {
+        Some(agent) => {
+            let plan = load_plan(&journalled.home, &run.spec.plan)?;
+            Some(assigned(&plan, agent, &accounts(&given.places.user_config()?)?)?)
+        }
+        None => None,
+    };
+    go_on(given, GoingOn { run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait })
 }
 
 /// The tasks that a selection names; what others wait for comes before them.
@@ -53,7 +63,14 @@ fn named(run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
 }
 
 fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
-    let GoingOn { run: id, retry, budget, no_wait } = wish;
+    let GoingOn { run: id, assign, retry, budget, no_wait } = wish;
+    let assign = assign.map(|to| Act::Assign {
+        run: id.to_string(),
+        tasks: retry.iter().map(ToString::to_string).collect(),
+        agent: to.agent.to_string(),
+        accounts: to.accounts.iter().map(ToString::to_string).collect(),
+        needs_quota: to.needs_quota,
+    });
     let retry = (!retry.is_empty())
         .then(|| Act::Retry { run: id.to_string(), tasks: retry.iter().map(ToString::to_string).collect() });
     let resume = Act::Resume { run: id.to_string() };
@@ -62,14 +79,14 @@ fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
         None => None,
     };
     // A run that is over goes on with what is tried again in it, and only then can its budget be another.
-    let wishes: Vec<Act> = retry.into_iter().chain(raise).chain([resume]).collect();
+    let wishes: Vec<Act> = assign.into_iter().chain(retry).chain(raise).chain([resume]).collect();
     if let Some(holder) = given.places.home.engine() {
         let asked = async {
-            let mut retried = None;
+            let mut retried = Vec::new();
             for wish in &wishes {
                 let acted = remote::act(&holder, wish).await?;
-                if matches!(wish, Act::Retry { .. }) {
-                    retried = Some(acted);
+                if matches!(wish, Act::Assign { .. } | Act::Retry { .. }) {
+                    retried.push(acted);
                 }
             }
             // Nothing else is to be resumed: whoever says so knows that what it waits for is over.
@@ -78,7 +95,7 @@ fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
         };
         match block_on(asked) {
             Ok(retried) => {
-                let refused = retried.as_ref().map_or(ExitCode::Ok, refusals);
+                let refused = ExitCode::worst(retried.iter().map(refusals));
                 let until = match holder.ends_with.as_deref() {
                     Some(other) if other != id.as_str() => format!(", and is parked again when that ends with {other}"),
                     _ => String::new(),
@@ -104,10 +121,10 @@ fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
         let watch = Watch::new(&engine)?;
         let mut refused = ExitCode::Ok;
         for wish in wishes {
-            let retries = matches!(wish, Act::Retry { .. });
+            let retries = matches!(wish, Act::Assign { .. } | Act::Retry { .. });
             let acted = act(engine.handle(), wish).await?;
             if retries {
-                refused = refusals(&acted);
+                refused = ExitCode::worst([refused, refusals(&acted)]);
             }
         }
         let ended = watch.stay_to_the_end(engine, &places, &id, stay).await?;

@@ -150,3 +150,22 @@ fn h09_only_what_failed_runs_again_wherever_it_stands_in_the_plan() {
         (1..=12).map(|number| world.task(&format!("t{number}"))["attempts"].as_u64().unwrap()).collect();
     assert_eq!(attempts, [1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
 }
+
+#[test]
+fn a_task_that_was_given_up_is_finished_by_another_agent_of_its_plan_which_gets_a_note() {
+    let world = World::new();
+    let other = "land = \"auto\"\n\n[agent.other]\nkind = \"command\"\n\
+                 command = [\"sh\", \"-c\", \"cat $OUTLAST_HANDOVER_FILE | grep -q parts/a.txt && echo part b > parts/b.txt\"]";
+    let plan = Plan::new(other).agent_arguments(&["--resume", "{resume}"]);
+    let script = "write parts/a.txt \"part a\\n\"\ndie 1";
+    world.plan(&plan.task("work", script, "writes = [\"parts/**\"]\nretries = 0"));
+    world.run(&["run", "--yes"]).ends(5);
+    world.run(&["retry", "work", "--agent", "nobody"]).ends(2).says("the plan has no agent `nobody`; it has");
+    world.run(&["retry", "work", "--agent", "other"]).ends(0).says("goes to agent other");
+    world.all_are("landed");
+    let task = world.task("work");
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"hand_over".into()), "{task:#}");
+    let landed = world.repo.text(&["show", &format!("{}:parts/b.txt", world.target())]).unwrap();
+    assert_eq!(landed, "part b");
+    world.nothing_is_left();
+}
