@@ -3,6 +3,7 @@
 use crate::admit::{Rejection, illegal, on_task};
 use crate::core::Core;
 use crate::ids::{RunId, TaskId};
+use crate::mutant::{Bug, planted};
 use crate::record::{Fact, Record, Stream};
 use crate::run::{Index, Mode, Run};
 use crate::task::{Phase, Task};
@@ -54,9 +55,11 @@ pub(crate) fn retried(run: &mut Run, index: Index) {
     if !matches!(task.phase, Phase::Failed | Phase::Waiting { .. } | Phase::Blocked { .. }) {
         return;
     }
-    (task.tries_used, task.free_retries, task.losses) = (0, 0, 0);
+    if !planted(Bug::RetryKeepsTries) {
+        (task.tries_used, task.free_retries, task.losses) = (0, 0, 0);
+    }
     wait_again(run, index);
-    let mut waiting = vec![index];
+    let mut waiting = if planted(Bug::RetryFreesNobody) { Vec::new() } else { vec![index] };
     while let Some(index) = waiting.pop() {
         for dependant in run.dependants(index) {
             if !matches!(run.tasks[dependant as usize].phase, Phase::Blocked { .. }) {

@@ -42,6 +42,10 @@ pub enum Bug {
     BudgetIgnored,
     /// Tasks start although the budget is reached.
     ReachedIgnored,
+    /// A task that a person has tried again has no more tries than before.
+    RetryKeepsTries,
+    /// What was blocked by a task that is tried again stays blocked.
+    RetryFreesNobody,
 }
 
 /// Whether this bug is planted in this thread.
@@ -75,7 +79,7 @@ mod garden {
 
     impl Bug {
         /// Every bug that can be planted.
-        pub const ALL: [Self; 18] = [
+        pub const ALL: [Self; 20] = [
             Self::OneTooMany,
             Self::ScopesIgnored,
             Self::QuotaIgnored,
@@ -94,6 +98,8 @@ mod garden {
             Self::SpendCountedTwice,
             Self::BudgetIgnored,
             Self::ReachedIgnored,
+            Self::RetryKeepsTries,
+            Self::RetryFreesNobody,
         ];
     }
 }

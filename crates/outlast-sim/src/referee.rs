@@ -163,6 +163,15 @@ impl Referee {
                 self.started(spot, *number, epoch.0)
             }
             Fact::Verified { number, verdict } => self.verified(scenario, spot, *number, verdict),
+            Fact::RetryRequested => {
+                let retries = scenario.task(spot).spec.retries;
+                let view = self.view_mut(spot);
+                Invariant::TriesKept.holds(view.is_spent(retries) || view.free + view.tries > 0, || {
+                    format!("{spot:?}: again after {view:?}")
+                })?;
+                (view.tries, view.free, view.losses, view.needs_person) = (0, 0, 0, false);
+                Ok(())
+            }
             Fact::DiscardRequested => {
                 self.view_mut(spot).discarded = true;
                 self.spoil_dependants(scenario, spot);

@@ -105,6 +105,8 @@ pub(crate) struct Simulation<'a> {
     crashes: u32,
     /// No more faults.
     quiet: bool,
+    /// Whether everything that was given up was tried again at the end.
+    was_retried: bool,
     /// How often everything was asked to land at the end.
     land_rounds: u32,
     events: u64,
@@ -142,6 +144,7 @@ impl<'a> Simulation<'a> {
             crash_now: None,
             crashes: 0,
             quiet: false,
+            was_retried: false,
             land_rounds: 0,
             events: 0,
             steps: 0,

@@ -27,6 +27,8 @@ const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::SpendCountedTwice, 1, BilledOnce),
     (Bug::BudgetIgnored, 7, BudgetKept),
     (Bug::ReachedIgnored, 7, BudgetKept),
+    (Bug::RetryKeepsTries, 10, EndState),
+    (Bug::RetryFreesNobody, 3, EndState),
 ];
 
 #[test]

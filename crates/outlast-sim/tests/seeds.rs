@@ -44,6 +44,16 @@ fn storm_seeds_keep_every_invariant() {
 }
 
 #[test]
+fn people_have_tasks_tried_again_while_faults_happen_and_after() {
+    let mut retried = 0;
+    for seed in 1..21 {
+        let (_, records) = history(seed, &Profile::DEFAULT);
+        retried += records.iter().filter(|record| record.fact == outlast_core::Fact::RetryRequested).count();
+    }
+    assert!(retried >= 20, "{retried}");
+}
+
+#[test]
 fn seeds_of_the_bug_base_keep_every_invariant() {
     for (seed, profile) in bug_base() {
         assert_eq!(run(seed, &profile).violation, None, "seed {seed} of {}", profile.name);

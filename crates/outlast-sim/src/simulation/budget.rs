@@ -22,7 +22,7 @@ const AGAIN: u64 = 4_000;
 /// How long an answer takes.
 const ANSWER: u64 = 9_000;
 /// More than everything costs.
-const PLENTY: u64 = u64::MAX / 4;
+pub(super) const PLENTY: u64 = u64::MAX / 4;
 
 /// What is on its way, and what came in dearer than it was reserved for.
 #[derive(Debug, Default)]

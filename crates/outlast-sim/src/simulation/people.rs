@@ -6,6 +6,7 @@ use outlast_core::driver::Driver;
 use outlast_core::run::Mode;
 use outlast_core::task::Phase;
 
+use super::budget::PLENTY;
 use super::crash::Crash;
 use super::{Event, Simulation};
 use crate::invariant::Violation;
@@ -21,6 +22,8 @@ pub(super) enum Act {
     Resume(usize),
     /// A person has tried at once what a run waits for.
     TryNow(usize),
+    /// A person has everything of a run tried again that was given up.
+    Retry(usize),
     /// A person lets a run spend so much in all.
     Raise(usize, u64),
     Land(Spot),
@@ -80,6 +83,10 @@ impl Simulation<'_> {
             let at = self.profile.faults_end / 5 + self.scenario.runs[run].spec.seed % (self.profile.faults_end / 2);
             self.agenda.at(at, Event::Act(Act::TryNow(run)));
         }
+        for run in (0..self.scenario.runs.len()).filter(|run| self.scenario.runs[*run].spec.seed % 3 == 1) {
+            let at = self.profile.faults_end / 2 + self.scenario.runs[run].spec.seed % (self.profile.faults_end / 3);
+            self.agenda.at(at, Event::Act(Act::Retry(run)));
+        }
         let end = self.profile.faults_end;
         self.agenda.at(end, Event::Act(Act::Quiet));
     }
@@ -119,6 +126,12 @@ impl Simulation<'_> {
             Act::Stop(run) => Command::StopRun(self.run_id(run)),
             Act::Resume(run) => Command::ResumeRun(self.run_id(run)),
             Act::TryNow(run) => Command::TryNow(self.run_id(run)),
+            Act::Retry(run) if self.driver.is_some() => {
+                self.retry(run);
+                return;
+            }
+            // Nobody is there to be asked: this one is only put off.
+            Act::Retry(run) => Command::TryNow(self.run_id(run)),
             Act::Raise(run, usd_nanos) => self.raise(run, usd_nanos),
             Act::Land(spot) => Command::Land { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() },
             Act::Discard(spot) => {
@@ -181,6 +194,12 @@ impl Simulation<'_> {
             return Ok(true);
         }
         self.judge_targets()?;
+        if !std::mem::replace(&mut self.was_retried, true) {
+            let retried: Vec<bool> = (0..self.scenario.runs.len()).map(|run| self.retry(run)).collect();
+            if retried.contains(&true) {
+                return Ok(true);
+            }
+        }
         if self.land_rounds < LAND_ROUNDS {
             self.land_rounds += 1;
             self.land_all();
@@ -195,6 +214,24 @@ impl Simulation<'_> {
         let core = self.driver.as_ref()?.core();
         let rests = |id: &RunId| core.run(id).is_some_and(|run| matches!(run.mode, Mode::Paused | Mode::Stopped));
         self.scenario.runs.iter().position(|plan| rests(&plan.id))
+    }
+
+    /// Has everything of a run tried again that was given up; whether there is anything.
+    fn retry(&mut self, run: usize) -> bool {
+        let Some(driver) = &self.driver else { return false };
+        let id = self.run_id(run);
+        let Some(found) = driver.core().run(&id) else { return false };
+        let failed: Vec<_> =
+            found.tasks.iter().filter(|task| task.phase == Phase::Failed).map(|task| task.id.clone()).collect();
+        for task in &failed {
+            self.tell_command(Command::Retry { run: id.clone(), task: task.clone() });
+        }
+        // A run that was over has no budget raised: whoever goes on with it has to.
+        if !failed.is_empty() && self.scenario.runs[run].spec.budget.usd_nanos.is_some() {
+            let raise = self.raise(run, PLENTY);
+            self.tell_command(raise);
+        }
+        !failed.is_empty()
     }
 
     fn land_all(&mut self) {
