@@ -59,6 +59,8 @@ mod steps;
 mod trees;
 #[path = "survive/turns.rs"]
 mod turns;
+#[path = "survive/two_hundred.rs"]
+mod two_hundred;
 #[path = "survive/user.rs"]
 mod user;
 #[path = "survive/world.rs"]

@@ -22,6 +22,9 @@ use crate::outputs::last_lines;
 /// A `setup` command's time: installing every dependency of a large project from nothing.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
+/// How often in a row a command may be lost with the process that looks after it, before that counts as not passing.
+const LOSSES_MAX: u32 = 4;
+
 /// Where commands run and what they may write.
 pub(crate) struct Place {
     /// The working directory, which they may write.
@@ -76,7 +79,15 @@ pub(crate) async fn run(
 ) -> Result<Option<Unpassed>, Error> {
     for (number, command) in commands.iter().enumerate() {
         let dir = place.outputs.join(format!("{purpose}-{}", number + 1));
-        let record = run_one(context, place, &format!("{purpose}-{}", number + 1), &dir, command).await?;
+        let purpose = format!("{purpose}-{}", number + 1);
+        let mut record = None;
+        // Killed from outside, it has shown nothing.
+        for _ in 0..LOSSES_MAX {
+            record = run_one(context, place, &purpose, &dir, command).await?;
+            if record.is_some() {
+                break;
+            }
+        }
         if let Some(why) = fault(&dir, record.as_ref()) {
             return Ok(Some(Unpassed { command: command.clone(), why }));
         }

@@ -73,7 +73,7 @@ fn killed_at(point: &str, n: u32, land: Land) {
 }
 
 #[track_caller]
-fn everything_landed_once(world: &World, base: &str, tasks: usize, when: &str) {
+pub(crate) fn everything_landed_once(world: &World, base: &str, tasks: usize, when: &str) {
     world.all_are("landed");
     let target = world.target();
     let landed = world.landed_on(&target, base);
@@ -127,10 +127,10 @@ fn killed_at_every_point_once_and_twice_with_and_without_review_everything_lands
 }
 
 /// Numbers that differ from run to run, and can be had again by their seed.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
+    pub(crate) fn roll(&mut self, below: u64) -> u64 {
         // The constants of Knuth's MMIX generator.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below.max(1)
