@@ -88,7 +88,7 @@ impl Engine {
         let Setup { home, repository, spawner, accounts, starts, clients } = setup;
         let place = repository.as_ref().map_or_else(|| home.root().join("gateway"), |r| r.common_dir().to_owned());
         if let Some(repository) = &repository {
-            home.keep_apart(repository.root())?;
+            home.keep_apart(repository)?;
         }
         let mut lock = home.lock(&place)?;
         let home = home.repository(&place);

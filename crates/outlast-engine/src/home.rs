@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 use outlast_core::{AttemptId, RunId, TaskId};
+use outlast_git::UserRepo;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -69,16 +70,21 @@ impl Home {
         &self.root
     }
 
-    /// Checks, before anything is made there, that it lies beside the user's repository: in it, the user's own commands
-    /// would crawl the workspaces.
+    /// Checks, before anything is made there, that it lies beside the user's repository and all of its checkouts: in one,
+    /// the user's own commands would crawl the workspaces.
     ///
     /// # Errors
-    /// [`outlast_git::Error::InsideRepository`].
-    pub fn keep_apart(&self, repository: &Path) -> Result<(), Error> {
-        let there = self.root.ancestors().find_map(|above| above.canonicalize().ok());
-        let (path, root) = (self.root.clone(), repository.to_owned());
-        let is_inside = there.is_some_and(|there| there.starts_with(&root));
-        if is_inside { Err(outlast_git::Error::InsideRepository { path, root }.into()) } else { Ok(()) }
+    /// [`outlast_git::Error::InsideRepository`]; where git cannot list the checkouts.
+    pub fn keep_apart(&self, repository: &UserRepo) -> Result<(), Error> {
+        let Some(there) = self.root.ancestors().find_map(|above| above.canonicalize().ok()) else { return Ok(()) };
+        let mut places = vec![repository.root().to_owned(), repository.common_dir().to_owned()];
+        places.extend(repository.worktrees()?);
+        for root in places {
+            if there.starts_with(root.canonicalize().as_ref().unwrap_or(&root)) {
+                return Err(outlast_git::Error::InsideRepository { path: self.root.clone(), root }.into());
+            }
+        }
+        Ok(())
     }
 
     /// The folder of a repository, known by the path of its common git folder.

@@ -36,13 +36,14 @@ impl Places {
             Some(config) => cwd.join(config),
             None => config_folder(user.as_deref().map_err(Clone::clone)?).join("outlast/config.toml"),
         };
+        nameable(&home)?;
         Ok(Self { home: Home::new(home), config, cwd })
     }
 
     /// The repository around the working directory, in which the home must not lie.
     pub(crate) fn repository(&self) -> Result<UserRepo, Failure> {
         let repository = UserRepo::open(&self.cwd).map_err(outlast_engine::Error::from)?;
-        self.home.keep_apart(repository.root())?;
+        self.home.keep_apart(&repository)?;
         Ok(repository)
     }
 
@@ -69,6 +70,19 @@ impl Places {
             }
         })
     }
+}
+
+/// Refuses a home that cannot be named everywhere: git's list of borrowed objects has a path a line, and the files that
+/// agents and their CLIs are given hold text.
+fn nameable(home: &Path) -> Result<(), Failure> {
+    let why = match home.to_str() {
+        None => "it is no UTF-8, and agents are told of it in text",
+        Some(text) if text.contains(['\n', '\r']) => "it contains a line end, and git names one folder a line",
+        Some(_) => return Ok(()),
+    };
+    let what = format!("the home `{}` cannot be used", home.display().to_string().escape_debug());
+    let told = Diagnostic::error("host/home-unusable", ExitCode::Host, what).because(why);
+    Err(told.fix("set OUTLAST_HOME (or --home) to a folder with a plain name").into())
 }
 
 fn cannot(what: String) -> Failure {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gix::bstr::ByteSlice;
+use gix::bstr::{BString, ByteSlice};
 use outlast_core::Oid;
 
 use crate::{Error, Refusal, Result, UserRepo, durable, oid};
@@ -64,25 +64,37 @@ impl UserRepo {
         Ok(lines.lines().filter_map(|l| l.strip_prefix("refs/heads/")).map(str::to_owned).collect())
     }
 
+    /// The roots of every checkout of this repository, and of the repository itself where it has none of its own.
+    ///
+    /// # Errors
+    /// Git fails.
+    pub fn worktrees(&self) -> Result<Vec<PathBuf>> {
+        Ok(self.listed_worktrees()?.into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// Each worktree as git lists it: its path, and what is said of it.
+    fn listed_worktrees(&self) -> Result<Vec<(PathBuf, Vec<BString>)>> {
+        let listed = self.git().in_checkout(self.root()).args(["worktree", "list", "--porcelain", "-z"]).ok()?;
+        let mut worktrees = Vec::new();
+        // An empty line ends each worktree; with -z that is two NULs.
+        for block in listed.split_str("\0\0").filter(|b| !b.is_empty()) {
+            let mut fields = block.split_str("\0");
+            let Some(path) = fields.next().and_then(|f| f.strip_prefix(b"worktree ")) else { continue };
+            let path = path.to_path().map_err(|e| Error::State { path: self.root().to_owned(), why: e.to_string() })?;
+            worktrees.push((path.to_owned(), fields.map(BString::from).collect()));
+        }
+        Ok(worktrees)
+    }
+
     /// The checkouts that hold the branch `name`, those in the middle of a rebase or bisect of it included.
     ///
     /// # Errors
     /// Git fails, or a file of a worktree cannot be read.
     pub fn holders(&self, name: &str) -> Result<Vec<Worktree>> {
         let full = format!("refs/heads/{name}");
-        let listed = self.git().in_checkout(self.root()).args(["worktree", "list", "--porcelain", "-z"]).ok()?;
         let mut holders = Vec::new();
-        // An empty line ends each worktree; with -z that is two NULs.
-        for block in listed.split_str("\0\0").filter(|b| !b.is_empty()) {
-            let mut fields = block.split_str("\0");
-            let Some(path) = fields.next().and_then(|f| f.strip_prefix(b"worktree ")) else { continue };
-            let path = path
-                .to_path()
-                .map_err(|e| Error::State { path: self.root().to_owned(), why: e.to_string() })?
-                .to_owned();
-            let fields: Vec<&[u8]> = fields.collect();
-            let has = |line: &str| fields.contains(&line.as_bytes());
-            if has(&format!("branch {full}")) {
+        for (path, fields) in self.listed_worktrees()? {
+            if fields.contains(&BString::from(format!("branch {full}"))) {
                 let busy = (!path.is_dir()).then_some("worktree whose folder is gone");
                 holders.push(Worktree { path, busy });
             } else if let Some(busy) = self.busy_with(&path, &full)? {

@@ -110,6 +110,44 @@ fn e27_a_home_inside_the_repository_is_refused() {
 }
 
 #[test]
+fn a_home_inside_another_checkout_or_the_git_folder_is_refused_before_anything_is_made() {
+    let world = World::new();
+    world.plan(&landing());
+    let other = world.env.root().join("other checkout");
+    world.repo.git(&["worktree", "add", "-q", "--detach", &other.display().to_string()]).unwrap();
+    let elsewhere = world.env.root().join("linked");
+    std::os::unix::fs::symlink(&other, &elsewhere).unwrap();
+    let user = Snapshot::of(&world.repo, None);
+    for home in [other.join("state"), elsewhere.join("deep/state"), world.repo.dir().join(".git/outlast")] {
+        let mut command = world.command(&["run", "--yes"]);
+        command.env("OUTLAST_HOME", &home);
+        Running::of(command).end().ends(12).says("lies inside the repository").says("set OUTLAST_HOME");
+        assert!(!home.exists(), "{}", home.display());
+    }
+    // From the other checkout, the first one counts as well.
+    let mut command = world.command(&["check"]);
+    command.current_dir(&other).env("OUTLAST_HOME", world.repo.dir().join("state"));
+    Running::of(command).end().ends(12).says("lies inside the repository");
+    user.is_untouched("refused");
+}
+
+#[test]
+fn a_home_that_cannot_be_named_is_refused_before_anything_is_made() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::new();
+    world.plan(&landing());
+    for (name, why) in [(&b"st\xffate"[..], "it is no UTF-8"), (b"st\nate", "it contains a line end")] {
+        let home = world.env.root().join(std::ffi::OsStr::from_bytes(name));
+        for arguments in [&["run", "--yes"][..], &["check"], &["status"], &[]] {
+            let mut command = world.command(arguments);
+            command.env("OUTLAST_HOME", &home);
+            Running::of(command).end().ends(12).says("cannot be used").says(why).says("set OUTLAST_HOME");
+        }
+        assert!(!home.exists());
+    }
+}
+
+#[test]
 fn e18_a_change_of_the_repositorys_settings_during_a_run_is_said_once() {
     let pause = Fault::Hang { after_frames: 1, seconds: Some(1.0) };
     let rule = Rule { when: When { step: Some(1), ..When::default() }, fault: pause, times: Some(1) };
