@@ -107,6 +107,11 @@ impl Kept {
         })
     }
 
+    /// Who works in a workspace, for people; nothing where nobody does.
+    pub fn in_use(&self, room: &Room) -> Option<String> {
+        users(&room.path).first().map(|user| format!("{user} works in it"))
+    }
+
     /// Why the workspace of a task that is discarded is still there; nothing where it is gone.
     ///
     /// # Errors

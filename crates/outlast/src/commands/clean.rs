@@ -27,7 +27,7 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
     let mut items: Vec<CleanItem> = Vec::new();
     let mut removable = Vec::new();
     for room in rooms.into_iter().filter(wanted) {
-        let stays = stays(&journalled.core, &room.run, &room.task, &kept, &room)?;
+        let stays = stays(&journalled.core, &kept, &room);
         items.push(item(&room, stays.clone()));
         if stays.is_none() {
             removable.push(room);
@@ -42,11 +42,16 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
         if let Some(holder) = given.places.home.engine() {
             return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
         }
+        let mut note = |run: &RunId, task: &TaskId, why: String| {
+            let of = |item: &&mut CleanItem| item.run == run.as_str() && item.task == task.as_str();
+            items.iter_mut().filter(of).for_each(|item| item.kept = Some(why.clone()));
+        };
+        // One that has come into use since keeps none of the others.
         for room in &removable {
-            kept.remove(room)?;
+            kept.remove(room).unwrap_or_else(|error| note(&room.run, &room.task, error.to_string()));
         }
         for (run, task, _) in &homes {
-            kept.remove_homes(run, task)?;
+            kept.remove_homes(run, task).unwrap_or_else(|error| note(run, task, error.to_string()));
         }
     }
     let view = View { schema: schema("clean"), removed: agreed, items };
@@ -82,15 +87,16 @@ fn home_item(run: &RunId, task: &TaskId, folder: &Path) -> CleanItem {
 }
 
 /// Why a task's folders stay; nothing where they can go.
-fn stays(core: &Core, run: &RunId, task: &TaskId, kept: &Kept, room: &Room) -> Result<Option<String>, Failure> {
-    let found = core.run(run).and_then(|run| run.task(task));
+fn stays(core: &Core, kept: &Kept, room: &Room) -> Option<String> {
+    let found = core.run(&room.run).and_then(|run| run.task(&room.task));
     let over = found.is_none_or(is_over);
     if !over {
         let state = found.map(outlast_core::task::Task::state).unwrap_or_default();
-        return Ok(Some(format!("the task is {state}: land or discard it first")));
+        return Some(format!("the task is {state}: land or discard it first"));
     }
-    kept.keep_commits(room)?;
-    Ok(kept.unsaved(room)?)
+    // What cannot be looked at stays, and keeps none of the others.
+    let looked = kept.keep_commits(room).and_then(|()| kept.unsaved(room));
+    looked.unwrap_or_else(|error| Some(error.to_string())).or_else(|| kept.in_use(room))
 }
 
 fn item(room: &Room, kept: Option<String>) -> CleanItem {

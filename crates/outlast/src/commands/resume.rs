@@ -9,8 +9,8 @@ use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::{assigned, load_plan, perform as act};
 
 use crate::args::{Resume, Retry, TaskSelection};
-use crate::commands::status::now;
-use crate::commands::{Given, budget, say};
+use crate::commands::status::{now, view};
+use crate::commands::{Given, budget, print_json, say};
 use crate::failure::Failure;
 use crate::remote;
 use crate::selection::{Journalled, no_run_or_task, tasks};
@@ -102,6 +102,10 @@ fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
                 };
                 let tries = "; what waits for a limit is tried now";
                 say(&format!("{id} goes on in the engine that is running (process {}){until}{tries}", holder.pid));
+                if given.json {
+                    let (journalled, id) = Journalled::find(&given.places, Some(id.as_str()))?;
+                    print_json(&view(&given.places, &journalled, &id, now())?)?;
+                }
                 return Ok(refused);
             }
             // It was about to leave: this is the next engine, as soon as that one is gone.

@@ -164,6 +164,19 @@ fn an_engine_that_is_suspended_is_told_of_by_whoever_asks_it() {
 }
 
 #[test]
+fn resume_beside_a_running_engine_says_as_json_what_it_goes_on_with() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    let status = world.run(&["resume", "--json"]).ends(0).says("goes on in the engine").json();
+    assert_eq!((&status["state"], &status["engine"]["pid"]), (&"running".into(), &run.pid().into()), "{status:#}");
+    assert_eq!(status["schema"], "outlast/status/v1");
+    world.run(&["stop"]).ends(0);
+    run.end().ends(0);
+    world.nothing_is_left();
+}
+
+#[test]
 fn a_person_who_looks_into_a_workspace_is_not_ended_with_its_agent() {
     let world = stuck_in_the_second_turn();
     let run = world.start(&["run", "--yes"]);

@@ -114,6 +114,33 @@ fn e14_clean_removes_only_what_is_kept_elsewhere_and_only_when_told() {
 }
 
 #[test]
+fn a_workspace_in_use_stays_and_keeps_none_of_the_others() {
+    let world = reviewed();
+    let all = ["first", "second", "third", "apart"].map(|id| workspace(&world, id));
+    world.run(&["land", "--all"]).ends(0);
+    let shell = |folder: &std::path::Path| {
+        let mut shell = std::process::Command::new("sleep");
+        shell.arg("600").current_dir(folder).spawn().unwrap()
+    };
+    let mut shells = [shell(&all[1]), shell(&all[2])];
+    let cleaned = world.run(&["clean", "--yes", "--json"]).ends(0).json();
+    let there: Vec<bool> = all.iter().map(|workspace| workspace.is_dir()).collect();
+    let items = cleaned["items"].as_array().unwrap();
+    let kept: Vec<(&str, bool)> = items
+        .iter()
+        .filter_map(|item| Some((item["task"].as_str()?, item["kept"].as_str()?.contains("works in it"))))
+        .collect();
+    for shell in &mut shells {
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+    assert_eq!((there, cleaned["removed"].as_bool()), (vec![false, true, true, false], Some(true)), "{cleaned:#}");
+    assert_eq!(kept, [("second", true), ("third", true)], "{cleaned:#}");
+    world.run(&["clean", "--yes"]).ends(0);
+    assert!(all.iter().all(|workspace| !workspace.is_dir()));
+}
+
+#[test]
 fn what_is_done_in_a_paused_run_lands_when_a_person_asks() {
     let silent =
         Rule { when: When { nth: Some(3), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
