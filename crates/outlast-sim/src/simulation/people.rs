@@ -125,13 +125,15 @@ impl Simulation<'_> {
             Act::Pause(run) => Command::PauseRun(self.run_id(run)),
             Act::Stop(run) => Command::StopRun(self.run_id(run)),
             Act::Resume(run) => Command::ResumeRun(self.run_id(run)),
-            Act::TryNow(run) => Command::TryNow(self.run_id(run)),
-            Act::Retry(run) if self.driver.is_some() => {
-                self.retry(run);
+            Act::Retry(run) => {
+                if self.driver.is_none() {
+                    self.agenda.after(PATIENCE, Event::Act(act));
+                } else {
+                    self.retry(run);
+                }
                 return;
             }
-            // Nobody is there to be asked: this one is only put off.
-            Act::Retry(run) => Command::TryNow(self.run_id(run)),
+            Act::TryNow(run) => Command::TryNow(self.run_id(run)),
             Act::Raise(run, usd_nanos) => self.raise(run, usd_nanos),
             Act::Land(spot) => Command::Land { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() },
             Act::Discard(spot) => {
