@@ -11,7 +11,7 @@ pub(crate) const AGENT: &[&str] = &["kind", "model", "accounts", "inherit", "com
 
 /// Keys of `[defaults]`: those of a task that can hold for many.
 pub(crate) const DEFAULTS: &[&str] =
-    &["agent", "model", "timeout", "idle_timeout", "retries", "verify", "reads", "example", "output"];
+    &["agent", "model", "timeout", "idle_timeout", "no_progress", "retries", "verify", "reads", "example", "output"];
 
 /// Keys of a task.
 pub(crate) const TASK: &[&str] = &[
@@ -28,6 +28,7 @@ pub(crate) const TASK: &[&str] = &[
     "model",
     "timeout",
     "idle_timeout",
+    "no_progress",
     "retries",
 ];
 

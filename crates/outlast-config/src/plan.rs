@@ -165,6 +165,7 @@ fn build_task(layer: &Layer, task: &TaskLayer, agent: AgentName) -> Task {
         model: value(shared.model.as_ref()),
         timeout: value(shared.timeout.as_ref()).unwrap_or(TIMEOUT_DEFAULT),
         idle_timeout: value(shared.idle_timeout.as_ref()).unwrap_or(IDLE_TIMEOUT_DEFAULT),
+        no_progress: shared.no_progress,
         retries: shared.retries.unwrap_or(RETRIES_DEFAULT),
         budget: Budget::default(),
         source: Some(task.at.clone()),

@@ -220,7 +220,7 @@ pub enum AttemptNews {
     Replayed(ExchangeId),
     /// A tree of it is in the store.
     Checkpointed(Oid),
-    /// Its agent is gone.
+    /// Its agent is gone, or gets nowhere.
     Exited(Outcome),
     /// No process of it lives.
     Ended,

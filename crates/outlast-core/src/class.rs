@@ -56,6 +56,8 @@ pub enum Class {
     MissingDependency,
     /// The agent ended without a result.
     GaveUp,
+    /// The agent did the same over and over, and changed nothing.
+    NoProgress,
 }
 
 /// What is done about a failed attempt.
@@ -91,7 +93,8 @@ impl Class {
             | Self::Scope
             | Self::Conflict
             | Self::Verify
-            | Self::GaveUp => Remedy::Retry,
+            | Self::GaveUp
+            | Self::NoProgress => Remedy::Retry,
         }
     }
 
@@ -126,6 +129,7 @@ impl Class {
             Self::Question => "question",
             Self::MissingDependency => "missing_dependency",
             Self::GaveUp => "gave_up",
+            Self::NoProgress => "no_progress",
         }
     }
 }

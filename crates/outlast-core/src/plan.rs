@@ -18,6 +18,9 @@ use crate::{AccountId, AgentName, RunId, TaskId};
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20 * 60);
 /// Time an attempt may be silent when its plan names none.
 pub const IDLE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
+/// After how many turns without progress an attempt is ended, unless the plan says otherwise; a program of the user's own
+/// is never.
+pub const NO_PROGRESS_DEFAULT: u32 = 30;
 /// Further tries a task has when its plan names no number.
 pub const RETRIES_DEFAULT: u32 = 2;
 /// The exit code by which an agent of the kind `command` asks to be tried later: `EX_TEMPFAIL` of `sysexits.h`.
@@ -194,6 +197,10 @@ pub struct Task {
     /// Time an attempt may be silent.
     #[serde(rename = "idle_timeout_ms", with = "millis")]
     pub idle_timeout: Duration,
+    /// After how many turns that repeat earlier ones and change nothing an attempt is ended: 0 for never, absent for what is
+    /// usual for its kind of agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_progress: Option<u32>,
     /// Further tries after the first.
     pub retries: u32,
     /// What this task may spend.
@@ -219,6 +226,7 @@ impl Task {
             model: None,
             timeout: TIMEOUT_DEFAULT,
             idle_timeout: IDLE_TIMEOUT_DEFAULT,
+            no_progress: None,
             retries: RETRIES_DEFAULT,
             budget: Budget::default(),
             source: None,

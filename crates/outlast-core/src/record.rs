@@ -185,7 +185,7 @@ pub enum Fact {
         /// The commit in `store.git`.
         commit: Oid,
     },
-    /// The agent's process ended, or was seen to be gone.
+    /// The agent's process ended, was seen to be gone, or gets nowhere and is to be ended.
     AttemptExited {
         /// Which try.
         number: u32,

@@ -18,6 +18,7 @@ use crate::asks::{AccountInfo, spoken};
 use crate::error::Error;
 use crate::home::{RepoHome, read_if_there};
 use crate::keys::RunSecret;
+use crate::loops::Loops;
 use crate::notes;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
@@ -37,6 +38,8 @@ pub(crate) struct Context {
     infos: Vec<AccountInfo>,
     /// What attempts were told by providers that no waiting mends.
     pub(crate) passed: Arc<PassedRefusals>,
+    /// Who does the same over and over.
+    pub(crate) loops: Loops,
     /// The integration worktree has one user at a time.
     pub(crate) integration: tokio::sync::Mutex<()>,
     /// Trees that verify has passed on since this engine started: what was shown need not be shown twice.
@@ -103,6 +106,7 @@ impl Context {
             accounts: infos.iter().map(|info| info.id.clone()).collect(),
             infos,
             passed,
+            loops: Loops::default(),
             integration: tokio::sync::Mutex::new(()),
             verified: Mutex::default(),
             set_up: Mutex::default(),

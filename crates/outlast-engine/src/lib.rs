@@ -19,6 +19,7 @@ mod fault;
 mod home;
 mod kept;
 mod keys;
+mod loops;
 mod moves;
 mod notes;
 mod ops;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use outlast_agent::prompt::{Changed, How, Noted, noted};
-use outlast_agent::{Adapter, adapter};
+use outlast_agent::{Adapter, Kind, adapter};
+use outlast_core::plan::NO_PROGRESS_DEFAULT;
 use outlast_core::research::{Conversation, Progress, ResearchState};
 use outlast_core::{AgentName, AttemptId, Oid, plan};
 use outlast_gateway::{Dialect, answer_items, conversation};
@@ -26,7 +27,7 @@ const PROGRESS_MD: &str = "progress.md";
 /// Longest note of steps that is read, in bytes: thousands of steps.
 const STEPS_LEN_MAX: u64 = 1 << 20;
 
-/// Keeps what a turn's request says, beside the attempt, durably.
+/// Keeps what a turn's request says, beside the attempt, durably; why the attempt gets nowhere, where it does not.
 ///
 /// # Errors
 /// Where it cannot be written.
@@ -36,16 +37,19 @@ pub(crate) async fn keep(
     dialect: Dialect,
     body: Bytes,
     commit: &Oid,
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
     let plan = context.plan(&turn.id.run).await?;
-    let Some(task) = context.task(&plan, &turn.id.run, &turn.id.task).await? else { return Ok(()) };
-    let Ok((kind, _)) = adapter_of(&plan, &task) else { return Ok(()) };
+    let Some(task) = context.task(&plan, &turn.id.run, &turn.id.task).await? else { return Ok(None) };
+    let Ok((kind, _)) = adapter_of(&plan, &task) else { return Ok(None) };
+    let turns_max = task.no_progress.unwrap_or(if kind == Kind::Command { 0 } else { NO_PROGRESS_DEFAULT });
+    let engine = Arc::clone(context);
     let known = context.task_facts(&turn.id.run, &turn.id.task).await?;
     let (home, turn, commit) = (context.home.clone(), turn.clone(), commit.clone());
     context
         .in_git(move |git| {
             // A client of another kind may talk to the gateway too: then there is nothing to be learnt.
-            let Some(conversation) = conversation(dialect, &body) else { return Ok(()) };
+            let Some(conversation) = conversation(dialect, &body) else { return Ok(None) };
+            let same = engine.loops.turn(&turn, &commit, &conversation);
             let earlier = kept(&home, &turn.id).map(|progress| progress.research).unwrap_or_default();
             let research = read(adapter(kind), &conversation, &home, &turn.id).after(&earlier);
             let changes = known.base.map(|base| git.store().diff(&base, &commit)).transpose()?.unwrap_or_default();
@@ -58,7 +62,9 @@ pub(crate) async fn keep(
             progress.attempt = Some(number);
             progress.turns = Some(turn.number);
             progress.checkpoint = Some(commit);
-            write(&home, &turn.id, progress)
+            write(&home, &turn.id, progress)?;
+            let why = || format!("its last {same} turns repeat earlier ones and change nothing");
+            Ok((turns_max > 0 && same >= turns_max).then(why))
         })
         .await
 }

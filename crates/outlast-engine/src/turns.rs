@@ -9,8 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use outlast_core::admit::{AttemptNews, Command};
+use outlast_core::record::Outcome;
 use outlast_core::task::Stage;
-use outlast_core::{AttemptId, Core, Epoch};
+use outlast_core::{AttemptId, Class, Core, Epoch};
 use outlast_gateway::{Arrived, Dialect, TurnKind};
 
 use crate::context::Context;
@@ -82,12 +83,26 @@ async fn at(context: &Arc<Context>, turn: &Turn, said: Said) -> Result<(), Error
     crate::fault::point("turn_before_checkpoint");
     let commit = context.keep_tree(&turn.id, format!("turn {}", turn.number), true).await?;
     crate::fault::point("turn_after_checkpoint");
-    match said.kind {
+    let stuck = match said.kind {
         TurnKind::Main => research::keep(context, turn, said.dialect, said.body, &commit).await?,
-        _ => part(context, turn, said).await?,
+        _ => {
+            part(context, turn, said).await?;
+            None
+        }
+    };
+    tell(context, turn, AttemptNews::Checkpointed(commit)).await?;
+    match stuck {
+        // Its processes are ended as those of any attempt that has failed.
+        Some(why) => {
+            let outcome = Outcome::Failed { class: Class::NoProgress, why, until: None };
+            tell(context, turn, AttemptNews::Exited(outcome)).await
+        }
+        None => Ok(()),
     }
+}
+
+async fn tell(context: &Context, turn: &Turn, news: AttemptNews) -> Result<(), Error> {
     let AttemptId { run, task, number } = turn.id.clone();
-    let news = AttemptNews::Checkpointed(commit);
     context.tell(Command::Attempt { run, task, number, epoch: turn.epoch, news }).await
 }
 

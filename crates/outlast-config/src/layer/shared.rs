@@ -17,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) model: Option<Located<String>>,
     pub(crate) timeout: Option<Located<Duration>>,
     pub(crate) idle_timeout: Option<Located<Duration>>,
+    pub(crate) no_progress: Option<u32>,
     pub(crate) retries: Option<u32>,
     pub(crate) verify: Option<Texts>,
     pub(crate) reads: Option<Texts>,
@@ -38,6 +39,9 @@ pub(crate) struct StepLayer {
     pub(crate) command: Option<String>,
 }
 
+/// Further turns of the same would be paid for in vain.
+const NO_PROGRESS_MAX: u32 = 10_000;
+
 /// A retry starts from a checkpoint; a task that needs more tries than this needs a person.
 const RETRIES_MAX: u32 = 20;
 const WORDS_MAX: u32 = 1_000_000;
@@ -50,6 +54,7 @@ impl Shared {
         over(&mut self.model, above.model);
         over(&mut self.timeout, above.timeout);
         over(&mut self.idle_timeout, above.idle_timeout);
+        over(&mut self.no_progress, above.no_progress);
         over(&mut self.retries, above.retries);
         over(&mut self.verify, above.verify);
         over(&mut self.reads, above.reads);
@@ -80,6 +85,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, table: &Table) -> Shared {
         model: reader.text(table, "model"),
         timeout: reader.duration(table, "timeout"),
         idle_timeout: reader.duration(table, "idle_timeout"),
+        no_progress: reader.small(table, "no_progress", 0, NO_PROGRESS_MAX).map(|turns| turns.value),
         retries: reader.small(table, "retries", 0, RETRIES_MAX).map(|retries| retries.value),
         verify: read_commands(reader, table, "verify"),
         reads: paths::read_list(reader, table, "reads", Meant::Glob),

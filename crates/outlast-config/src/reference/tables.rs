@@ -204,6 +204,13 @@ pub(super) const TASK: &[Key] = &[
     ),
     key("idle_timeout", Duration, Some("\"5m\""), "\"90s\"", "How long an attempt may be silent."),
     key(
+        "no_progress",
+        Integer,
+        None,
+        "50",
+        "After how many turns that repeat earlier ones and change nothing an attempt is ended; 0 for never. Without it, 30, and never for an agent of kind `command`.",
+    ),
+    key(
         "retries",
         Integer,
         Some("2"),

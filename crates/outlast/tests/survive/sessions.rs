@@ -169,3 +169,39 @@ fn a_task_that_was_given_up_is_finished_by_another_agent_of_its_plan_which_gets_
     assert_eq!(landed, "part b");
     world.nothing_is_left();
 }
+
+#[test]
+fn an_agent_that_does_the_same_over_and_over_is_ended_and_the_next_begins_with_a_note() {
+    let world = World::new();
+    let script = format!("write parts/a.txt \"part a\\n\"\n{}", "run \"cat README.md\"\n".repeat(30));
+    let plan = Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0", "--resume", "{resume}"]);
+    world.plan(&plan.task("work", &script, "writes = [\"parts/**\"]\nretries = 1\nno_progress = 5"));
+    world.run(&["run", "--yes"]).ends(5).says("no_progress");
+    let task = world.task("work");
+    assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"no_progress".into()), "{task:#}");
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"hand_over".into()), "{task:#}");
+    assert!(task["detail"].as_str().unwrap().contains("5 turns"), "{task:#}");
+    // Of each attempt: the write, six times the same, and what was on its way by then.
+    let asked = world.provider.model_requests().len();
+    assert!((14..=18).contains(&asked), "{asked}");
+    let kept = world
+        .repo
+        .text(&[
+            "--git-dir",
+            &world.homes()[0].join("store.git").display().to_string(),
+            "show",
+            &format!("{}:parts/a.txt", task["checkpoint"].as_str().unwrap()),
+        ])
+        .unwrap();
+    assert_eq!(kept, "part a");
+    world.nothing_is_left();
+}
+
+#[test]
+fn a_program_of_the_users_own_may_do_the_same_for_as_long_as_it_likes() {
+    let world = World::new();
+    let script = format!("write parts/a.txt \"part a\\n\"\n{}", "run \"cat README.md\"\n".repeat(35));
+    world.plan(&Plan::new("land = \"auto\"").task("work", &script, "writes = [\"parts/**\"]\nretries = 0"));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+}
