@@ -98,7 +98,11 @@ fn find(plan: &Plan, journalled: &Journalled, repository: &UserRepo) -> Result<B
         let all: Vec<Oid> = same.iter().map(|(_, commit)| (*commit).clone()).collect();
         let started = run.spec.base.clone();
         let asked: Vec<Oid> = all.iter().cloned().chain([started.clone()]).collect();
-        let apart = repository.not_in_history(&base, &asked).map_err(refused)?;
+        let mut apart = repository.not_in_history(&base, &asked).map_err(refused)?;
+        let elsewhere: BTreeSet<Oid> = all.iter().filter(|commit| apart.contains(commit)).cloned().collect();
+        for taken in repository.taken_over(&base, &elsewhere).map_err(refused)? {
+            apart.remove(&taken);
+        }
         let lost = match repository.branch_tip(&run.spec.target).map_err(refused)? {
             // What was made for another line of history is not to be merged into this one.
             _ if apart.contains(&started) => apart.clone(),

@@ -32,6 +32,38 @@ impl UserRepo {
         Ok(absent)
     }
 
+    /// Those of these commits, each on top of another, whose paths are in `tip` as the newest of them left them: what a
+    /// squashed merge or a rebase has taken over is there, although its commits are not.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn taken_over(&self, tip: &Oid, commits: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
+        let repo = self.gix()?;
+        let there = |commit: &&Oid| oid::parse(commit).is_ok_and(|id| repo.has_object(id));
+        let asked: String = commits.iter().filter(there).map(|commit| format!("{commit}\n")).collect();
+        let git = || self.git.in_checkout(&self.root);
+        let is_asked = |line: &str| commits.iter().any(|commit| commit.as_str() == line);
+        let order = git().args(["rev-list", "--topo-order", "--stdin", &format!("^{tip}")]).stdin(asked.clone());
+        let order = if asked.is_empty() { Vec::new() } else { order.ok()? };
+        let order = String::from_utf8_lossy(&order).into_owned();
+        let Some(newest) = order.lines().find(|line| is_asked(line)) else { return Ok(BTreeSet::new()) };
+        // Odd names are quoted by both in the same way.
+        let differs = git().args(["diff", "--name-only", "--no-renames", newest, tip.as_str()]).ok()?;
+        let differs: BTreeSet<&[u8]> = differs.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
+        let changes = git().args(["diff-tree", "--stdin", "-r", "--root", "--name-only", "--no-renames"]).stdin(asked);
+        let changes = changes.ok()?;
+        let (mut taken, mut of) = (BTreeSet::new(), None);
+        for line in changes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            if let Some(commit) = std::str::from_utf8(line).ok().filter(|line| is_asked(line)) {
+                of = Some(Oid::new(commit));
+                taken.extend(of.clone());
+            } else if let Some(commit) = of.as_ref().filter(|_| differs.contains(line)) {
+                taken.remove(commit);
+            }
+        }
+        Ok(taken)
+    }
+
     /// The tip of a branch; nothing where there is no such branch.
     ///
     /// # Errors

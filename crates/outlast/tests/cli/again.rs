@@ -133,6 +133,28 @@ fn work_that_was_thrown_away_is_done_again() {
 }
 
 #[test]
+fn what_was_taken_over_in_another_commit_has_landed_all_the_same() {
+    let bench = Bench::new();
+    // The second changes what the first has made.
+    let more = plan("land = \"auto\"", &[("one", ""), ("more", "needs = [\"one\"]")])
+        .replace("  *) echo x", "  more-*) echo y >> one.txt;;\n  *) echo x")
+        .replace("writes = [\"more.txt\"]", "writes = [\"one.txt\"]");
+    bench.plan(&more);
+    bench.run(&["run", "--yes"]).ends(0);
+    let branch = target(&bench);
+    bench.repo.git(&["merge", "--quiet", "--squash", &branch]).unwrap();
+    bench.repo.git(&["commit", "--quiet", "-m", "All at once"]).unwrap();
+    bench.repo.git(&["branch", "--quiet", "-D", &branch]).unwrap();
+    let told = bench.run(&["run"]).ends(0).says("nothing is left to do");
+    assert!(!told.stderr.contains("not merged"), "{told:#?}");
+    assert_eq!(runs(&bench), 1);
+    // What somebody has changed since is to be done again.
+    bench.repo.commit_file("one.txt", "other\n", "Not so").unwrap();
+    bench.run(&["run"]).ends(0).says("starts");
+    assert_eq!(runs(&bench), 2);
+}
+
+#[test]
 fn work_on_another_line_of_history_is_done_on_this_one_too() {
     let bench = Bench::new();
     let start = bench.repo.commit_id("HEAD").unwrap();
