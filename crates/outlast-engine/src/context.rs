@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use outlast_agent::{KeyShape, Kind, adapter};
 use outlast_core::admit::Command;
@@ -334,6 +335,18 @@ impl Context {
             no_space: error.is_no_space(),
             again: false,
         }));
+    }
+
+    /// Tells whoever listens that a turn's tree takes long to keep; its agent goes on meanwhile.
+    pub(crate) fn note_slow(&self, id: &AttemptId, turn: u32, patience: Duration) {
+        let seconds = patience.as_secs();
+        self.note_finding(
+            id,
+            format!(
+                "turn {turn} takes more than {seconds} s to keep, so its agent goes on meanwhile: its workspace holds very much, \
+                 or its disk is slow"
+            ),
+        );
     }
 
     /// Tells whoever listens what a person should know of an attempt, although it goes on.

@@ -41,7 +41,7 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
             .because("only your own config.toml may name an account")
             .fix("add [account.NAME] with provider and key_env (or login) to it; `outlast doctor` says where it is"),
         Error::Gateway(_) => plain("gateway/unreachable", ExitCode::Provider),
-        Error::Stopped | Error::Ended => plain("engine/stopped", ExitCode::Host).fix("outlast resume"),
+        Error::Stopped | Error::Ended | Error::Busy => plain("engine/stopped", ExitCode::Host).fix("outlast resume"),
         Error::Internal(_) => plain("outlast/defect", ExitCode::Defect),
     };
     let mut source = error.source();

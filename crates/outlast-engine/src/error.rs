@@ -98,6 +98,9 @@ pub enum Error {
     /// The engine is on its way out.
     #[error("the engine has stopped")]
     Stopped,
+    /// What a turn before this one has done is still being kept.
+    #[error("what it has done before is still being kept")]
+    Busy,
     /// A command of a plan was ended because nobody waits for it any more: it runs again when its run goes on.
     #[error("it was ended, and runs again when the run goes on")]
     Ended,

@@ -1,10 +1,12 @@
 //! Keeps what an agent has done at each of its turns, while the provider is at work on the answer.
 //!
 //! An agent's next request means that its tools have ended, so that its tree holds still until the answer is there: the
-//! answer is held back until the tree is durable. A tree that cannot be kept holds nobody up: the attempt goes on with
-//! the checkpoint before, and whoever watches is told.
+//! answer is held back until the tree is durable. A tree that cannot be kept holds nobody up, nor one that takes very long,
+//! for which the agent's timeouts would stand still: the attempt goes on with the checkpoint before, and whoever watches
+//! is told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -17,6 +19,9 @@ use outlast_gateway::{Arrived, Dialect, TurnKind};
 use crate::context::Context;
 use crate::error::Error;
 use crate::research;
+
+/// How long an answer is held back for the tree at most. What takes longer is kept all the same, beside the agent's work.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A turn of a living attempt.
 #[derive(Debug, Clone)]
@@ -48,13 +53,22 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static
     // A task of its own: an agent that gives up its request has done its work all the same.
     let kept = tokio::spawn(async move {
         let Ok(Some(turn)) = asker.await else { return };
-        if let Err(error) = at(&context, &turn, said).await {
+        let kept = at(&context, &turn, said);
+        tokio::pin!(kept);
+        let done = tokio::select! {
+            done = &mut kept => done,
+            () = tokio::time::sleep(PATIENCE) => {
+                context.note_slow(&turn.id, turn.number, PATIENCE);
+                kept.await
+            }
+        };
+        if let Err(error) = done {
             context.note_not_kept(&turn.id, turn.number, &error);
         }
     });
     Box::pin(async move {
         // A panic has been printed; the agent is not at fault.
-        drop(kept.await);
+        drop(tokio::time::timeout(PATIENCE, kept).await);
     })
 }
 
@@ -74,7 +88,11 @@ async fn at(context: &Arc<Context>, turn: &Turn, said: Said) -> Result<(), Error
             });
             return Ok(());
         }
-        (_, Err(_)) => lock.lock_owned().await,
+        // Whoever has waited in vain is not kept late, and in the midst of what comes next: the next turn is.
+        (_, Err(_)) => match tokio::time::timeout(PATIENCE, lock.lock_owned()).await {
+            Ok(tree) => tree,
+            Err(_) => return Err(Error::Busy),
+        },
     };
     // Whoever ends an attempt says so first and then waits for the tree: nothing is kept behind its back.
     if !works(context, turn).await? {

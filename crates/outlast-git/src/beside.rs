@@ -5,6 +5,7 @@
 //! reached from our ref; where there is nothing of that kind, there is none. The same state makes the same commit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
@@ -22,7 +23,7 @@ use crate::nested::Nested;
 use crate::objects::Batch;
 use crate::scan::index::Index;
 use crate::scan::{Agent, Found, storable};
-use crate::source::{Reader, Source};
+use crate::source::{Hurried, Reader, Source};
 use crate::tree::{self, Edits, Leaf};
 use crate::workspace::Workspace;
 use crate::{Error, Kind, Result, Store, UserRepo, in_progress, oid};
@@ -68,6 +69,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) head: Option<ObjectId>,
     /// Largest file of a repository in the tree, in bytes.
     pub(crate) limit: u64,
+    /// Until when what an agent committed and staged is copied.
+    pub(crate) until: Instant,
 }
 
 /// What was found, on its way into the store with the batch.
@@ -200,7 +203,7 @@ impl Sources<'_> {
             {
                 continue;
             }
-            agent.need(leaf.id, ObjectKind::Blob, &mut buf)?;
+            Hurried { source: agent, until: self.until }.need(leaf.id, ObjectKind::Blob, &mut buf)?;
             batch.put(ObjectKind::Blob, &buf)?;
         }
         Ok(())
@@ -219,7 +222,7 @@ impl Sources<'_> {
         let mut copy = || -> Result<ObjectId> {
             let commit = agent.commit_of(id)?;
             let mut batch = self.store.objects().batch()?;
-            copy_history(agent, &mut batch, commit, safe)?;
+            copy_history(&Hurried { source: agent, until: self.until }, &mut batch, commit, safe)?;
             batch.finish()?;
             Ok(commit)
         };

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::time::{Duration, Instant};
 
 use gix::ObjectId;
 use gix::bstr::BString;
@@ -20,7 +21,7 @@ use crate::objects::Batch;
 use crate::scan::convert::Converter;
 use crate::scan::index::Index;
 use crate::scan::{self, Found, Sink};
-use crate::source::{Reader, Source};
+use crate::source::{Hurried, Reader, Source};
 use crate::store::attempt_ref;
 use crate::tree::{self, Change, Leaf};
 use crate::user::Identity;
@@ -29,6 +30,10 @@ use crate::{Error, Kind, Result, Store, UserRepo, nested, oid};
 
 /// Largest file that a checkpoint takes unless told otherwise, in bytes: what git hosts refuse is half as large again.
 pub const FILE_LIMIT_DEFAULT: u64 = 50 << 20;
+
+/// How long a checkpoint copies what an agent has committed and staged: an agent can make objects that take hours to copy,
+/// and its answer waits. Its files are kept in any case.
+const COPY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a checkpoint is made for.
 #[derive(Debug, Clone)]
@@ -146,16 +151,13 @@ impl Workspace {
         let mut notes = Vec::new();
         let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
         let head = agent.as_ref().and_then(AgentRepo::head);
+        let until = Instant::now() + COPY_PATIENCE;
         let kept_head = match (&agent, head) {
             (_, Some(head)) if head == base => Some(base),
-            (Some(agent), Some(head)) => match copy_head(agent, store, user, base, head) {
-                Ok(()) => Some(head),
-                Err(why @ Error::Object { .. }) => {
-                    notes.push(Note::HeadNotCopied { head: oid::of(head), why: why.to_string() });
-                    None
-                }
-                Err(other) => return Err(other),
-            },
+            (Some(agent), Some(head)) => {
+                let copied = copy_head(&Hurried { source: agent, until }, store, user, base, head);
+                kept_or_noted(head, copied, &mut notes)?
+            }
             _ => None,
         };
 
@@ -176,6 +178,7 @@ impl Workspace {
             base,
             head: kept_head,
             limit: spec.file_limit,
+            until,
         };
         let beside = sources.keep(&mut batch, &index, &found, tree)?;
         notes.extend(found.notes);
@@ -278,8 +281,20 @@ impl Workspace {
     }
 }
 
+/// The agent's HEAD where its copy is safe; a note, where its objects are not sound.
+fn kept_or_noted(head: ObjectId, copied: Result<()>, notes: &mut Vec<Note>) -> Result<Option<ObjectId>> {
+    match copied {
+        Ok(()) => Ok(Some(head)),
+        Err(why @ Error::Object { .. }) => {
+            notes.push(Note::HeadNotCopied { head: oid::of(head), why: why.to_string() });
+            Ok(None)
+        }
+        Err(other) => Err(other),
+    }
+}
+
 /// Copies the agent's own commits into the store, in a batch of their own: it must not fail with the tree's.
-fn copy_head(agent: &AgentRepo, store: &Store, user: &UserRepo, base: ObjectId, head: ObjectId) -> Result<()> {
+fn copy_head(agent: &Hurried<'_>, store: &Store, user: &UserRepo, base: ObjectId, head: ObjectId) -> Result<()> {
     let mut batch = store.objects().batch()?;
     if batch.holds(&head) {
         return Ok(());

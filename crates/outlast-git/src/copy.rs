@@ -107,3 +107,54 @@ pub(crate) fn copy_history(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::source::Hurried;
+    use crate::{Store, oid};
+
+    /// Commits without end, each of which has another one before it.
+    struct Endless;
+
+    impl Source for Endless {
+        fn read(&self, id: ObjectId, buf: &mut Vec<u8>) -> Result<Option<Kind>> {
+            let mut before = id.as_slice().to_vec();
+            before.rotate_right(1);
+            before[0] = before[0].wrapping_add(1);
+            let before = ObjectId::from_bytes_or_panic(&before);
+            *buf = format!(
+                "tree {}\nparent {before}\nauthor A <a> 0 +0000\ncommitter A <a> 0 +0000\n\nx\n",
+                oid::empty_tree()
+            )
+            .into_bytes();
+            Ok(Some(Kind::Commit))
+        }
+    }
+
+    #[test]
+    fn a_history_that_takes_too_long_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = |args: &[&str]| {
+            let done = std::process::Command::new("git").current_dir(dir.path()).args(args).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        };
+        git(&["init", "-q"]);
+        git(&["-c", "user.name=A", "-c", "user.email=a@x", "commit", "-q", "--allow-empty", "-m", "first"]);
+        let user = UserRepo::open(dir.path()).unwrap();
+        let store = Store::open_or_init(&dir.path().join("store.git"), &user).unwrap();
+        let base = oid::parse(&user.head().unwrap().commit).unwrap();
+        let mut batch = store.objects().batch().unwrap();
+        let hurried = Hurried { source: &Endless, until: Instant::now() + Duration::from_millis(50) };
+        let began = Instant::now();
+        let tip = ObjectId::from_bytes_or_panic(&[7; 20]);
+        let why = copy_history(&hurried, &mut batch, tip, &mut Safe::new(base, &user)).unwrap_err();
+        assert!(
+            matches!(why, Error::Object { .. }) && why.to_string().contains("in the time that a turn has"),
+            "{why}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}

@@ -1,5 +1,7 @@
 //! Where objects are read from: the store with all it borrows, and an agent's loose objects on top.
 
+use std::time::Instant;
+
 use gix::ObjectId;
 use gix::objs::{Find, Kind};
 
@@ -38,6 +40,21 @@ pub(crate) trait Source {
     /// The tree of a commit.
     fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
         Ok(self.commit(commit)?.0)
+    }
+}
+
+/// A source that is not asked for more than so long: an agent can make objects that take hours to read.
+pub(crate) struct Hurried<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) until: Instant,
+}
+
+impl Source for Hurried<'_> {
+    fn read(&self, id: ObjectId, buf: &mut Vec<u8>) -> Result<Option<Kind>> {
+        if Instant::now() >= self.until {
+            return Err(Error::object(id, "there is more than can be copied in the time that a turn has"));
+        }
+        self.source.read(id, buf)
     }
 }
 

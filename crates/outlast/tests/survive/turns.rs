@@ -51,6 +51,27 @@ fn killed_at(point: &str, n: u32) -> World {
 }
 
 #[test]
+fn a_turn_that_takes_very_long_to_keep_holds_nobody_up_and_is_told() {
+    let world = World::new();
+    let script = "write parts/one.txt \"part one\\n\"\nwrite parts/two.txt \"part two\\n\"";
+    world.plan(&Plan::new("land = \"auto\"").task("one", script, "writes = [\"parts/**\"]\nretries = 0"));
+    let mut run = world.start(&["run", "--yes"]);
+    world.provider_saw("a request", |log| !log.is_empty());
+    // Whoever keeps a tree holds this lock: for as long as the test has it, nothing is kept.
+    let below = world.homes()[0].join("store.git/outlast/workspaces");
+    let found = std::process::Command::new("find").arg(below).args(["-name", "*.lock"]).output().unwrap();
+    let path = String::from_utf8(found.stdout).unwrap();
+    let file = std::fs::File::options().write(true).open(path.trim()).unwrap();
+    let held = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
+    run.until(&["takes more than 20 s to keep, so its agent goes on meanwhile"]);
+    drop(held);
+    run.end().ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 1);
+    world.nothing_is_left();
+}
+
+#[test]
 fn a_workspace_that_is_lost_comes_back_as_it_was_at_the_last_turn() {
     let world = killed_at("turn_before_checkpoint", 4);
     kill_agents(&world);
