@@ -58,6 +58,8 @@ pub enum Class {
     GaveUp,
     /// The agent did the same over and over, and changed nothing.
     NoProgress,
+    /// The conversation is about to fill the model's window: a fresh session goes on with the work.
+    ContextNearFull,
 }
 
 /// What is done about a failed attempt.
@@ -82,6 +84,7 @@ impl Class {
             | Self::Vanished
             | Self::CorruptSession
             | Self::OwnBudget
+            | Self::ContextNearFull
             | Self::Hours => Remedy::Later,
             Self::Billing | Self::Auth | Self::Setup | Self::Question | Self::MissingDependency => Remedy::Person,
             Self::ContextOverflow
@@ -130,6 +133,7 @@ impl Class {
             Self::MissingDependency => "missing_dependency",
             Self::GaveUp => "gave_up",
             Self::NoProgress => "no_progress",
+            Self::ContextNearFull => "context_near_full",
         }
     }
 }

@@ -307,7 +307,7 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     let why = if is_lost_too_often { retry::lost_too_often(&why, task.losses) } else { why };
     task.last_failure = Some(Failure { class, why });
     // What no longer fits the model, or cannot be continued, would end the next attempt in the same way.
-    if matches!(class, Class::CorruptSession | Class::ContextOverflow | Class::NoProgress)
+    if matches!(class, Class::CorruptSession | Class::ContextOverflow | Class::ContextNearFull | Class::NoProgress)
         || retry::is_dead_session(task, class)
     {
         task.session = None;

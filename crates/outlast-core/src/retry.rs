@@ -42,6 +42,8 @@ pub(crate) fn lost_too_often(why: &str, losses: u32) -> String {
 /// How long to wait before the next attempt. Jitter only ever lengthens it.
 pub fn delay(seed: u64, task: &Task, class: Class) -> Duration {
     let plain = match class.remedy() {
+        // Nobody is at fault, and nothing is to be waited for.
+        _ if class == Class::ContextNearFull => return Duration::ZERO,
         // A process that vanished has nobody to be gentle with, and what takes the place of a session is at hand.
         _ if matches!(class, Class::Vanished | Class::CorruptSession) && task.free_retries <= 1 => {
             return Duration::ZERO;

@@ -46,6 +46,10 @@ impl EngineAdmission {
 impl Admission for EngineAdmission {
     fn admit(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Denied>> {
         Box::pin(async move {
+            if let Some(held) = self.context.as_ref().and_then(|context| context.fill.holds(&ask)) {
+                // A turn that takes very long to keep does not keep its request for as long.
+                drop(tokio::time::timeout(turns::PATIENCE, held.cancelled()).await);
+            }
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
             let engine = self.engine.clone();
@@ -58,7 +62,10 @@ impl Admission for EngineAdmission {
 
     fn arrived(&self, arrived: Arrived) -> BoxFuture<'static, ()> {
         match &self.context {
-            Some(context) => turns::keep(Arc::clone(context), arrived),
+            Some(context) => {
+                let near = context.fill.near(&arrived.ask);
+                turns::keep(Arc::clone(context), arrived, near)
+            }
             None => Box::pin(std::future::ready(())),
         }
     }
@@ -109,6 +116,11 @@ impl Admission for EngineAdmission {
         crate::fault::point("after_answer");
         if let Some(attempt) = settled.attempt.as_ref().filter(|_| settled.outcome == Outcome::Complete) {
             self.passed.answered(attempt);
+        }
+        let conversed = settled.attempt.as_ref().filter(|_| is_main(settled.turn, settled.outcome));
+        if let (Some(context), Some(attempt)) = (&self.context, conversed) {
+            let usage = usage_of(settled.outcome, &settled.usage, None);
+            context.fill.answered(attempt, usage.total_tokens());
         }
         let usage = usage_of(settled.outcome, &settled.usage, settled.usd_nanos);
         // More may be billed for a broken answer than it had counted. The loop knows what was reserved for it.

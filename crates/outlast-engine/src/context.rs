@@ -17,6 +17,7 @@ use tokio::sync::{OwnedMutexGuard, broadcast};
 
 use crate::asks::{AccountInfo, spoken};
 use crate::error::Error;
+use crate::fill::Fill;
 use crate::home::{RepoHome, read_if_there};
 use crate::keys::RunSecret;
 use crate::loops::Loops;
@@ -41,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) passed: Arc<PassedRefusals>,
     /// Who does the same over and over.
     pub(crate) loops: Loops,
+    /// How full their conversations are.
+    pub(crate) fill: Fill,
     /// The integration worktree has one user at a time.
     pub(crate) integration: tokio::sync::Mutex<()>,
     /// Trees that verify has passed on since this engine started: what was shown need not be shown twice.
@@ -108,6 +111,7 @@ impl Context {
             infos,
             passed,
             loops: Loops::default(),
+            fill: Fill::default(),
             integration: tokio::sync::Mutex::new(()),
             verified: Mutex::default(),
             set_up: Mutex::default(),

@@ -16,6 +16,7 @@ mod effects;
 mod engine;
 mod error;
 mod fault;
+mod fill;
 mod home;
 mod kept;
 mod keys;

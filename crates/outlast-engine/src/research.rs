@@ -9,13 +9,14 @@ use outlast_agent::prompt::{Changed, How, Noted, noted};
 use outlast_agent::{Adapter, Kind, adapter};
 use outlast_core::plan::NO_PROGRESS_DEFAULT;
 use outlast_core::research::{Conversation, Progress, ResearchState};
-use outlast_core::{AgentName, AttemptId, Oid, plan};
+use outlast_core::{AgentName, AttemptId, Class, Oid, plan};
 use outlast_gateway::{Dialect, answer_items, conversation};
 use outlast_git::{Change, read_inside};
 use outlast_journal::{ExchangeRow, JournalReader, Outcome, Selection};
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::fill::Near;
 use crate::home::{RepoHome, read_if_there, reopen, write_file};
 use crate::ops::launch::{PROGRESS, adapter_of};
 use crate::turns::Turn;
@@ -27,7 +28,8 @@ const PROGRESS_MD: &str = "progress.md";
 /// Longest note of steps that is read, in bytes: thousands of steps.
 const STEPS_LEN_MAX: u64 = 1 << 20;
 
-/// Keeps what a turn's request says, beside the attempt, durably; why the attempt gets nowhere, where it does not.
+/// Keeps what a turn's request says, beside the attempt, durably; why the attempt is to end, where it gets nowhere or is near
+/// its model's window.
 ///
 /// # Errors
 /// Where it cannot be written.
@@ -37,11 +39,14 @@ pub(crate) async fn keep(
     dialect: Dialect,
     body: Bytes,
     commit: &Oid,
-) -> Result<Option<String>, Error> {
+    near: Option<Near>,
+) -> Result<Option<(Class, String)>, Error> {
     let plan = context.plan(&turn.id.run).await?;
     let Some(task) = context.task(&plan, &turn.id.run, &turn.id.task).await? else { return Ok(None) };
     let Ok((kind, _)) = adapter_of(&plan, &task) else { return Ok(None) };
     let turns_max = task.no_progress.unwrap_or(if kind == Kind::Command { 0 } else { NO_PROGRESS_DEFAULT });
+    // How a program of the user's own goes on in another session is not known.
+    let near = near.filter(|_| kind != Kind::Command);
     let engine = Arc::clone(context);
     let known = context.task_facts(&turn.id.run, &turn.id.task).await?;
     let (home, turn, commit) = (context.home.clone(), turn.clone(), commit.clone());
@@ -63,8 +68,11 @@ pub(crate) async fn keep(
             progress.turns = Some(turn.number);
             progress.checkpoint = Some(commit);
             write(&home, &turn.id, progress)?;
-            let why = || format!("its last {same} turns repeat earlier ones and change nothing");
-            Ok((turns_max > 0 && same >= turns_max).then(why))
+            let stuck = || format!("its last {same} turns repeat earlier ones and change nothing");
+            if turns_max > 0 && same >= turns_max {
+                return Ok(Some((Class::NoProgress, stuck())));
+            }
+            Ok(near.map(|near| (Class::ContextNearFull, near.ends())))
         })
         .await
 }

@@ -13,15 +13,16 @@ use futures_util::future::BoxFuture;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::Outcome;
 use outlast_core::task::Stage;
-use outlast_core::{AttemptId, Class, Core, Epoch};
+use outlast_core::{AttemptId, Core, Epoch};
 use outlast_gateway::{Arrived, Dialect, TurnKind};
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::fill::Near;
 use crate::research;
 
 /// How long an answer is held back for the tree at most. What takes longer is kept all the same, beside the agent's work.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A turn of a living attempt.
 #[derive(Debug, Clone)]
@@ -42,7 +43,7 @@ struct Said {
 }
 
 /// Keeps the tree of whoever asks; ready once that is done, or is nobody's business here.
-pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static, ()> {
+pub(crate) fn keep(context: Arc<Context>, arrived: Arrived, near: Option<Near>) -> BoxFuture<'static, ()> {
     let kind = arrived.ask.turn_kind;
     if !matches!(kind, TurnKind::Main | TurnKind::SubAgent) || arrived.ask.path_attempt.is_none() {
         return Box::pin(std::future::ready(()));
@@ -53,7 +54,7 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static
     // A task of its own: an agent that gives up its request has done its work all the same.
     let kept = tokio::spawn(async move {
         let Ok(Some(turn)) = asker.await else { return };
-        let kept = at(&context, &turn, said);
+        let kept = at(&context, &turn, said, near);
         tokio::pin!(kept);
         let done = tokio::select! {
             done = &mut kept => done,
@@ -72,7 +73,7 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived) -> BoxFuture<'static
     })
 }
 
-async fn at(context: &Arc<Context>, turn: &Turn, said: Said) -> Result<(), Error> {
+async fn at(context: &Arc<Context>, turn: &Turn, said: Said, near: Option<Near>) -> Result<(), Error> {
     let lock = context.tree_lock(&turn.id);
     let _tree = match (said.kind, lock.clone().try_lock_owned()) {
         (_, Ok(tree)) => tree,
@@ -102,7 +103,7 @@ async fn at(context: &Arc<Context>, turn: &Turn, said: Said) -> Result<(), Error
     let commit = context.keep_tree(&turn.id, format!("turn {}", turn.number), true).await?;
     crate::fault::point("turn_after_checkpoint");
     let stuck = match said.kind {
-        TurnKind::Main => research::keep(context, turn, said.dialect, said.body, &commit).await?,
+        TurnKind::Main => research::keep(context, turn, said.dialect, said.body, &commit, near).await?,
         _ => {
             part(context, turn, said).await?;
             None
@@ -111,8 +112,8 @@ async fn at(context: &Arc<Context>, turn: &Turn, said: Said) -> Result<(), Error
     tell(context, turn, AttemptNews::Checkpointed(commit)).await?;
     match stuck {
         // Its processes are ended as those of any attempt that has failed.
-        Some(why) => {
-            let outcome = Outcome::Failed { class: Class::NoProgress, why, until: None };
+        Some((class, why)) => {
+            let outcome = Outcome::Failed { class, why, until: None };
             tell(context, turn, AttemptNews::Exited(outcome)).await
         }
         None => Ok(()),

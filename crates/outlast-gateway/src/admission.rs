@@ -81,6 +81,8 @@ pub struct Ask {
     pub dialect: Dialect,
     /// The model asked for, as the agent named it.
     pub model: Option<String>,
+    /// How many tokens a conversation with that model may hold, where that is known.
+    pub context_tokens: Option<u64>,
     /// Length of the request's body in bytes.
     pub request_bytes: u64,
     /// A name for its path, query and body together: the same for the same bytes, and only for them. Empty where nothing

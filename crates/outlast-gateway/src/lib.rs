@@ -8,6 +8,7 @@ mod admission;
 mod answer;
 mod client;
 mod clock;
+mod context_window;
 mod conversation;
 mod credential;
 mod dialect;

@@ -29,7 +29,7 @@ pub(crate) async fn prepare(usage: &Usage) {
 /// A gateway for attempts does so at its start: an answer whose price has to wait for it would be on record so late that
 /// a killed engine had forgotten it.
 pub(crate) async fn warm() {
-    if DECODED.load(Ordering::Acquire) {
+    if is_warm() {
         return;
     }
     let decoded = tokio::task::spawn_blocking(|| {
@@ -39,6 +39,11 @@ pub(crate) async fn warm() {
     });
     // Cancelled only when the runtime ends; then the table is decoded where it is used, if at all.
     drop(decoded.await);
+}
+
+/// Whether the table is decoded: then looking something up in it takes no time.
+pub(crate) fn is_warm() -> bool {
+    DECODED.load(Ordering::Acquire)
 }
 
 /// Prices what `reading` says was used at `at`, for the model asked for or, failing that, the one that answered.

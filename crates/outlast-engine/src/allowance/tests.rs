@@ -51,6 +51,7 @@ fn ask(model: &str, request_bytes: u64) -> Ask {
         key: String::new(),
         dialect: Dialect::Anthropic,
         model: Some(model.to_owned()),
+        context_tokens: None,
         request_bytes,
         request: String::new(),
         turn_kind: TurnKind::Main,

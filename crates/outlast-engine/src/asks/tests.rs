@@ -18,6 +18,7 @@ fn asked(asks: &mut Asks, engine: &LoopHandle) -> Reply {
         key: "client".to_owned(),
         dialect: Dialect::Anthropic,
         model: None,
+        context_tokens: None,
         request_bytes: 1,
         request: String::new(),
         turn_kind: TurnKind::Main,

@@ -59,6 +59,7 @@ pub(crate) async fn perform(
         return Err(Error::Internal(format!("{} processes of attempt {id} do not end", left.len())));
     }
     context.loops.forget(&id);
+    context.fill.forget(&id);
     reopen(&workspace)?;
     if is_there(&workspace)
         && let Some(commit) = context.checkpoint_if_made(&id, "end of the attempt").await?

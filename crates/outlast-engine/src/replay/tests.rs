@@ -114,6 +114,7 @@ fn ask(request: &str) -> Ask {
         key: String::new(),
         dialect: Dialect::Anthropic,
         model: None,
+        context_tokens: None,
         request_bytes: 4,
         request: request.to_owned(),
         turn_kind: TurnKind::Main,

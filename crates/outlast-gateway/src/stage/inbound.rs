@@ -12,6 +12,7 @@ use super::facts::Facts;
 use super::{attempt, facts, headers, key, replay};
 use crate::admission::{Arrived, Ask, TurnKind};
 use crate::answer::OwnError;
+use crate::context_window;
 use crate::dialect::{self, Dialect, Endpoint, Operation};
 
 /// A request whose key, attempt and dialect are known.
@@ -27,6 +28,8 @@ pub(crate) struct Inbound {
     pub(crate) headers: Arc<HeaderMap>,
     pub(crate) body: Bytes,
     pub(crate) facts: Facts,
+    /// See [`crate::Ask::context_tokens`].
+    pub(crate) context_tokens: Option<u64>,
     turn_kind: TurnKind,
     sub_agent: Option<String>,
     key: String,
@@ -98,6 +101,10 @@ pub(crate) async fn read(
     };
     Ok(Inbound {
         request,
+        // Of a client that is no attempt nobody asks.
+        context_tokens: attempt
+            .as_ref()
+            .and_then(|_| context_window::tokens(endpoint.dialect, facts.model.as_deref(), &parts.headers)),
         turn_kind: facts::turn_kind(endpoint, &parts.headers, &facts),
         sub_agent: facts::sub_agent(&parts.headers),
         key: key::presented(&parts.headers, query).unwrap_or_default(),
@@ -126,6 +133,7 @@ impl Inbound {
             key: self.key.clone(),
             dialect: self.endpoint.dialect,
             model: self.facts.model.clone(),
+            context_tokens: self.context_tokens,
             request_bytes: self.body.len() as u64,
             request: self.request.clone(),
             turn_kind: self.turn_kind,

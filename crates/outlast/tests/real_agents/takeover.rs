@@ -48,6 +48,38 @@ fn is_finished_by(first: Cli, second: Cli) {
     }
 }
 
+/// Its conversation is almost full after the seventh turn: a fresh session goes on in the same workspace, from a note.
+#[test]
+fn near_the_models_window_claude_goes_on_in_a_fresh_session() {
+    let parts: String = (1..=6).map(|n| format!("write part-{n}.md \"part {n}\\n\"\n")).collect();
+    let script = Script { fallback: Some("long".to_owned()), ..Script::default() }
+        .with_scenario("long", &format!("{parts}say \"Six of seven. [[scenario:rest]]\"\nusage in=800000 out=100\nrun \"wc -l part-6.md\"\nwrite never.md \"-\"\nsay \"-\""))
+        .with_scenario("rest", "write part-7.md \"part 7\\n\"\nsay \"Changed: part-7.md\"");
+    let Some(bench) = Bench::new(&[CLAUDE], script) else { return };
+    bench.repo.commit_file("README.md", "Parts.\n", "First").unwrap();
+    let task = "[[task]]\nid = \"parts\"\nagent = \"claude\"\ngoal = \"Write seven parts.\"\n\
+                writes = [\"*.md\"]\nverify = [\"cat part-1.md part-6.md part-7.md\"]\n";
+    bench.plan(&[CLAUDE], task);
+    bench.start(&["run", "--yes"]).ends(0);
+
+    let status = bench.status();
+    let task = &status["tasks"][0];
+    // The plan allows no second try, so none was used.
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"hand_over".into()), "{task:#}");
+    assert_eq!(bench.landed(&status), ["parts"]);
+    let ended = bench.last_event("parts", "attempt_exited");
+    assert_eq!(ended["number"], 2);
+    let requests = bench.provider.model_requests();
+    let asked: Vec<_> =
+        requests.iter().map(|entry| (entry.scenario.as_deref().unwrap(), entry.step.unwrap())).collect();
+    let long = (1..=7).map(|step| ("long", step));
+    assert_eq!(asked, long.chain([("rest", 1), ("rest", 2)]).collect::<Vec<_>>(), "what is full is not asked again");
+    let note = bench.bodies(&requests[7..]).remove(0);
+    for fact in ["part-6.md (added)", "wc -l part-6.md", "Six of seven.", "context_near_full"] {
+        assert!(note.contains(fact), "{fact} is not in {note}");
+    }
+}
+
 #[test]
 fn what_claude_has_begun_codex_finishes() {
     is_finished_by(CLAUDE, CODEX);
