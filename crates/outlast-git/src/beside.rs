@@ -1,7 +1,7 @@
 //! The commit beside a checkpoint: what of an agent's work neither the tree nor the agent's HEAD holds.
 //!
 //! That is what is staged, paths that a merge left open, what git leaves alone (a sparse checkout), what it has begun,
-//! branches and stashes beside HEAD, empty folders, and the `.git` of repositories in the tree. It is one commit, a parent of the checkpoint, so that all of it is
+//! branches and stashes beside HEAD, files whose bytes no checkout would write, empty folders, and the `.git` of repositories in the tree. It is one commit, a parent of the checkpoint, so that all of it is
 //! reached from our ref; where there is nothing of that kind, there is none. The same state makes the same commit.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,7 @@ use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
 use crate::nested::Nested;
 use crate::objects::Batch;
+use crate::raw::Raw;
 use crate::scan::index::Index;
 use crate::scan::{Agent, Found, storable};
 use crate::source::{Hurried, Reader, Source};
@@ -37,6 +38,8 @@ pub(crate) const SKIPPED: &str = "skipped";
 pub(crate) const ASSUMED: &str = "assumed";
 pub(crate) const GIT: &str = "git";
 pub(crate) const REFS: &str = "refs";
+/// The bytes of files that a checkout would write differently.
+pub(crate) const RAW: &str = "raw";
 pub(crate) const FOLDERS: &str = "folders";
 pub(crate) const NESTED: &str = "nested";
 /// The entries of each folder below the last one.
@@ -69,6 +72,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) head: Option<ObjectId>,
     /// Largest file of a repository in the tree, in bytes.
     pub(crate) limit: u64,
+    /// The bytes of files that a checkout would write differently.
+    pub(crate) raw: &'a Raw,
     /// Until when what an agent committed and staged is copied.
     pub(crate) until: Instant,
 }
@@ -91,6 +96,10 @@ impl Sources<'_> {
             self.head(agent.repo, &mut beside);
             let is_sparse = self.staged(agent, batch, index, tree, &mut beside)?;
             self.commits(agent.repo, is_sparse, batch, &mut beside)?;
+        }
+        let raw = tree::edit(self.reader, batch, oid::empty_tree(), &self.raw.edits())?;
+        if raw != oid::empty_tree() {
+            beside.entries.insert(RAW, (EntryKind::Tree, raw));
         }
         self.folders(batch, found, &mut beside)?;
         self.nested(batch, index, found, &mut beside)?;

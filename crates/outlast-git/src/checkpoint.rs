@@ -18,6 +18,7 @@ use crate::beside::Sources;
 use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
 use crate::objects::Batch;
+use crate::raw::Raw;
 use crate::scan::convert::Converter;
 use crate::scan::index::Index;
 use crate::scan::{self, Found, Sink};
@@ -155,8 +156,8 @@ impl Workspace {
         let kept_head = match (&agent, head) {
             (_, Some(head)) if head == base => Some(base),
             (Some(agent), Some(head)) => {
-                let copied = copy_head(&Hurried { source: agent, until }, store, user, base, head);
-                kept_or_noted(head, copied, &mut notes)?
+                let agent = Hurried { source: agent, until };
+                kept_or_noted(head, copy_head(&agent, store, user, base, head), &mut notes)?
             }
             _ => None,
         };
@@ -168,6 +169,7 @@ impl Workspace {
         let put = &mut |data: &[u8]| batch.put(ObjectKind::Blob, data);
         let found = self.scan(&root, &index, &reader, seen, copied, spec.file_limit, put)?;
         let tree = tree::edit(&reader, &mut batch, index.tree(), &found.edits)?;
+        let raw = Raw::load(&self.admin)?.updated(&found);
         let sources = Sources {
             workspace: self,
             store,
@@ -179,6 +181,7 @@ impl Workspace {
             head: kept_head,
             limit: spec.file_limit,
             until,
+            raw: &raw,
         };
         let beside = sources.keep(&mut batch, &index, &found, tree)?;
         notes.extend(found.notes);
@@ -189,23 +192,23 @@ impl Workspace {
         } else {
             let aside = beside.state.beside.as_ref().map(oid::parse).transpose()?;
             let parents = std::iter::once(parent).chain(copied.filter(|head| *head != parent)).chain(aside).collect();
-            let message = beside.state.message(&spec.message);
-            let commit = put_commit(&mut batch, tree, parents, &checkpoint_author(), spec.at, &message)?;
+            let (author, message) = (checkpoint_author(), beside.state.message(&spec.message));
+            let commit = put_commit(&mut batch, tree, parents, &author, spec.at, &message)?;
             batch.finish()?;
             store.set_ref(&attempt_ref(&spec.attempt), commit)?;
             commit
         };
+        raw.save(&self.admin)?;
         index.save(tree, &found.edits, &found.fresh)?;
         nested::remember(&self.admin, beside.nested)?;
 
-        let changed = tree::diff(&reader, Some(parent_tree), Some(tree))?;
         notes.extend(self.filters_not_run(&root, &reader, tree)?);
         notes.sort();
         notes.dedup();
         Ok(Checkpoint {
             commit: oid::of(commit),
             tree: oid::of(tree),
-            changed,
+            changed: tree::diff(&reader, Some(parent_tree), Some(tree))?,
             head: head.map(oid::of),
             agent: beside.state,
             settled: found.settled,

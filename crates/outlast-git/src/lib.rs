@@ -28,6 +28,7 @@ mod nested;
 mod objects;
 mod oid;
 mod pack;
+mod raw;
 mod refusal;
 mod result;
 mod scan;

@@ -74,6 +74,8 @@ pub(crate) struct Found {
     /// Stat data to remember.
     pub(crate) fresh: Vec<(BString, gix::index::entry::Stat)>,
     pub(crate) notes: Vec<Note>,
+    /// Of each file that was read, its bytes on disk where a checkout of what is stored may write others.
+    pub(crate) raw: Vec<(BString, Option<Leaf>)>,
     /// Folders without anything that a tree can hold, in which no other such folder lies.
     pub(crate) folders: Vec<BString>,
     pub(crate) settled: bool,
@@ -271,9 +273,12 @@ impl Walk<'_, '_> {
             }
             let read_at = SystemTime::now();
             let previous = known.map(|k| k.leaf.id);
-            let converted = self.converter.convert(path.as_bstr(), data, previous, self.task.reader)?;
-            let id = (self.sink)(&converted)?;
+            let converted = self.converter.convert(path.as_bstr(), &data, previous, self.task.reader)?;
+            let id = (self.sink)(converted.as_deref().unwrap_or(&data))?;
             let kind = if before.st_mode & 0o100 != 0 { Kind::Executable } else { Kind::File };
+            let is_raw = converted.is_some() || !self.converter.comes_back(path.as_bstr(), &data);
+            let raw = if is_raw { Some(Leaf { kind, id: (self.sink)(&data)? }) } else { None };
+            self.found.raw.push((path.clone(), raw));
             self.read.push((path.clone(), before));
             self.take(path, Leaf { kind, id }, stat_to_keep(&before, read_at), known);
             return Ok(());

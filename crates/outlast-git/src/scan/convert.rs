@@ -10,8 +10,11 @@ use std::path::Path;
 use gix::attrs::search::Outcome;
 use gix::bstr::BStr;
 use gix::filter::plumbing::Pipeline;
+use gix::filter::plumbing::driver::apply::Delay;
 use gix::filter::plumbing::eol::{AutoCrlf, Configuration, Mode};
-use gix::filter::plumbing::pipeline::{CrlfRoundTripCheck, Options, convert::ToGitOutcome};
+use gix::filter::plumbing::pipeline::convert::to_worktree::{self, UnknownEncoding};
+use gix::filter::plumbing::pipeline::convert::{ToGitOutcome, ToWorktreeOutcome};
+use gix::filter::plumbing::pipeline::{CrlfRoundTripCheck, Options};
 use gix::glob::pattern::Case;
 
 use crate::attributes::{Attribute, Attributes};
@@ -57,15 +60,15 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Converts `data`, the bytes of the file at `path`; `before` is the path's entry so far.
+    /// Converts `data`, the bytes of the file at `path`; `before` is the path's entry so far. Nothing where it stays as it is.
     pub(crate) fn convert(
         &mut self,
         path: &BStr,
-        data: Vec<u8>,
+        data: &[u8],
         before: Option<gix::ObjectId>,
         source: &dyn Source,
-    ) -> Result<Vec<u8>> {
-        let Some((search, collection)) = self.attributes.search(path) else { return Ok(data) };
+    ) -> Result<Option<Vec<u8>>> {
+        let Some((search, collection)) = self.attributes.search(path) else { return Ok(None) };
         let mut attributes = |path: &BStr, out: &mut Outcome| {
             out.initialize(collection);
             search.pattern_matching_relative_path(path, Case::Sensitive, Some(false), out);
@@ -75,13 +78,24 @@ impl<'a> Converter<'a> {
             Ok(source.read(id, buf).ok().flatten().map(|_| ()))
         };
         let as_path = Path::new(OsStr::from_bytes(path));
-        let outcome = self.pipeline.convert_to_git(data.as_slice(), as_path, &mut attributes, &mut index_object);
-        let converted = match outcome {
+        let outcome = self.pipeline.convert_to_git(data, as_path, &mut attributes, &mut index_object);
+        Ok(match outcome {
             Ok(ToGitOutcome::Buffer(bytes)) => Some(bytes.to_owned()),
             Ok(ToGitOutcome::Process(_)) => return Err(Error::object(path, "a filter was started")),
             // Err: an encoding that cannot be read. Git would refuse to add the file, a checkpoint keeps its bytes.
             Ok(ToGitOutcome::Unchanged(_)) | Err(_) => None,
+        })
+    }
+
+    /// Whether a checkout would write the file at `path`, which is stored as it is, as it is; not where that is not known.
+    pub(crate) fn comes_back(&mut self, path: &BStr, data: &[u8]) -> bool {
+        let Some((search, collection)) = self.attributes.search(path) else { return true };
+        let mut attributes = |path: &BStr, out: &mut Outcome| {
+            out.initialize(collection);
+            search.pattern_matching_relative_path(path, Case::Sensitive, Some(false), out);
         };
-        Ok(converted.unwrap_or(data))
+        let options = to_worktree::Options { can_delay: Delay::Forbid, unknown_encoding: UnknownEncoding::Fail };
+        let outcome = self.pipeline.convert_to_worktree(data, path, &mut attributes, options);
+        matches!(outcome, Ok(ToWorktreeOutcome::Unchanged(_)))
     }
 }

@@ -9,6 +9,7 @@ use outlast_core::{Oid, RunId, TaskId};
 use crate::agent_repo::AgentRepo;
 use crate::checkpoint::{FILE_LIMIT_DEFAULT, Note};
 use crate::copy::{Safe, copy_history};
+use crate::raw::Raw;
 use crate::scan::{self, index::Index};
 use crate::source::Source;
 use crate::workspace::{Workspace, create, load_meta};
@@ -74,6 +75,9 @@ impl Workspace {
         let found = self.scan(&root, &index, &reader, seen, head, FILE_LIMIT_DEFAULT, &mut hash)?;
         let mut open: Vec<String> =
             found.edits.keys().map(|path| format!("`{path}` differs from the last checkpoint")).collect();
+        if open.is_empty() && Raw::load(&self.admin)?.updated(&found) != Raw::load(&self.admin)? {
+            open.push("the line ends or the encoding of a file differ from the last checkpoint".to_owned());
+        }
         open.extend(found.notes.iter().filter_map(|note| match note {
             Note::Skipped { path, .. } => Some(format!("`{path}` is in no checkpoint")),
             _ => None,

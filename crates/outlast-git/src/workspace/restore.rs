@@ -14,7 +14,8 @@ use gix::objs::Kind as ObjectKind;
 use crate::agent_repo::parse_packed;
 use crate::agent_state::AgentState;
 use crate::beside::{
-    ABSENT, ASSUMED, FOLDERS, GIT, NESTED, NESTED_DIR, NESTED_FILES, NESTED_PATH, NESTED_POINTER, REFS, SKIPPED, STAGES,
+    ABSENT, ASSUMED, FOLDERS, GIT, NESTED, NESTED_DIR, NESTED_FILES, NESTED_PATH, NESTED_POINTER, RAW, REFS, SKIPPED,
+    STAGES,
 };
 use crate::inside::{Folder, write_inside};
 use crate::source::{Reader, Source};
@@ -79,6 +80,9 @@ impl Restored {
                     self.write(path, &join(b".git".as_bstr(), name.as_bstr()), leaf)?;
                 }
             }
+        }
+        for (name, leaf) in self.entry(RAW).map_or(Ok(Vec::new()), |tree| self.leaves(tree))? {
+            self.write(path, &name, leaf)?;
         }
         self.left_alone(store, path)?;
         self.folders(path, BStr::new(""), self.beside.get(FOLDERS.as_bytes().as_bstr()))?;

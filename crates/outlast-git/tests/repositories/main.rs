@@ -9,6 +9,7 @@ mod filters;
 mod fixture;
 mod hostile;
 mod landings;
+mod line_ends;
 mod merges;
 mod pointers;
 mod pruning;

@@ -11,7 +11,7 @@ use crate::fixture::{World, executable, git, new_repo, read, try_git, write};
 
 /// Everything in a working tree that an agent could miss: content, kind and executable bit of every file, every folder,
 /// the `.git` of repositories in it; its own `.git` is looked at through git.
-fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
+pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
     fn walk(root: &Path, at: &Path, found: &mut BTreeMap<PathBuf, String>) {
         for entry in std::fs::read_dir(at).unwrap() {
             let path = entry.unwrap().path();

@@ -173,18 +173,22 @@ fn whoever_cleans_a_repository_at_any_moment_costs_nothing() {
     let store = world.homes()[0].join("store.git");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (env, store, stop) = (&world.env, &store, &stop);
+        let (env, store, user, stop) = (&world.env, &store, world.repo.dir(), &stop);
         let stops = Stop(stop);
-        let cleaner = scope.spawn(move || clean(env, store, stop));
+        // The user cleans up as well: what is to land has just come there, and is named by nothing yet.
+        let cleaners = [store.as_path(), user].map(|place| scope.spawn(move || clean(env, place, stop)));
         let ran = run.end();
         drop(stops);
-        assert!(cleaner.join().unwrap() > 0, "it was never cleaned");
+        for cleaner in cleaners {
+            assert!(cleaner.join().unwrap() > 0, "it was never cleaned");
+        }
         ran.ends(0);
     });
     world.all_are("landed");
     // Every checkpoint that was ever on record is there in full, the staged file and the agent's own commit included.
     let repo = Repo::at(&store);
     repo.git(&["fsck", "--strict", "--no-dangling"]).unwrap();
+    world.repo.git(&["fsck", "--strict", "--no-dangling"]).unwrap();
     for n in 0..3 {
         let last = text(&world.task(&format!("t{n}"))["checkpoint"]);
         repo.git(&["rev-list", "--objects", "--quiet", &last]).unwrap();
