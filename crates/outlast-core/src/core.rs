@@ -327,7 +327,7 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     let is_limit = class.is_limit();
     let account = task.attempt().and_then(|attempt| attempt.account.as_ref());
     let may_go_elsewhere = task.spec.needs_quota && task.spec.accounts.len() > 1 && account.is_some();
-    let stated = stated.filter(|_| !may_go_elsewhere).unwrap_or(at);
+    let stated = stated.filter(|_| !may_go_elsewhere && !planted(Bug::StatedIgnored)).unwrap_or(at);
     let again = class.remedy() != Remedy::Person
         && task.tries_used <= task.spec.retries
         && (is_limit || task.free_retries <= retry::FREE_RETRIES_MAX);

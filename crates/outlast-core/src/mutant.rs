@@ -46,6 +46,8 @@ pub enum Bug {
     RetryKeepsTries,
     /// What was blocked by a task that is tried again stays blocked.
     RetryFreesNobody,
+    /// The end of a limit that an agent reports is not waited for.
+    StatedIgnored,
 }
 
 /// Whether this bug is planted in this thread.
@@ -79,7 +81,7 @@ mod garden {
 
     impl Bug {
         /// Every bug that can be planted.
-        pub const ALL: [Self; 20] = [
+        pub const ALL: [Self; 21] = [
             Self::OneTooMany,
             Self::ScopesIgnored,
             Self::QuotaIgnored,
@@ -100,6 +102,7 @@ mod garden {
             Self::ReachedIgnored,
             Self::RetryKeepsTries,
             Self::RetryFreesNobody,
+            Self::StatedIgnored,
         ];
     }
 }

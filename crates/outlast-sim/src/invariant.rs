@@ -29,6 +29,8 @@ pub enum Invariant {
     ScopesKept,
     /// Nothing that needs quota starts while all its accounts are closed.
     ClosedAccountsRespected,
+    /// A task whose agent reported a limit does not start before the stated end of it.
+    StatedEndsKept,
     /// A task starts only when everything that it needs has a verified result that stands.
     NeedsFirst,
     /// A run that is paused, stopped or finished starts nothing.

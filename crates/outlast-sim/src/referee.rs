@@ -46,6 +46,10 @@ struct TaskView {
     tries: u32,
     /// Failures in a row that do not.
     free: u32,
+    /// They were too many, and the last was no limit, which ends by itself.
+    is_lost: bool,
+    /// The stated end of a limit that its agent reported.
+    not_before: Option<Timestamp>,
     losses: u32,
     /// Only a person can help.
     needs_person: bool,
@@ -87,7 +91,7 @@ impl TaskView {
 
     /// Whether no further try is allowed or of use.
     const fn is_spent(&self, retries: u32) -> bool {
-        self.needs_person || self.tries > retries || self.free > FREE_RETRIES_MAX
+        self.needs_person || self.tries > retries || self.is_lost
     }
 
     /// An attempt failed, or the check of its work; `living` is the attempt.
@@ -103,6 +107,7 @@ impl TaskView {
             Remedy::Later => self.free += 1,
             Remedy::Person => self.needs_person = true,
         }
+        self.is_lost = self.free > FREE_RETRIES_MAX && !class.is_limit();
     }
 }
 
@@ -145,6 +150,7 @@ impl Referee {
         match fact {
             Fact::RunPaused | Fact::RunStopped => self.runs[run].goes_on = false,
             Fact::RunResumed => self.runs[run].goes_on = true,
+            Fact::TriedNow => self.runs[run].tasks.iter_mut().for_each(|task| task.not_before = None),
             Fact::BudgetReached(_) => self.runs[run].reached = true,
             Fact::BudgetChanged(_) => self.runs[run].reached = false,
             Fact::RunFinished { state } => {
@@ -164,12 +170,14 @@ impl Referee {
             }
             Fact::Verified { number, verdict } => self.verified(scenario, spot, *number, verdict),
             Fact::RetryRequested => {
+                self.view_mut(spot).not_before = None;
                 let retries = scenario.task(spot).spec.retries;
                 let view = self.view_mut(spot);
                 Invariant::TriesKept.holds(view.is_spent(retries) || view.free + view.tries > 0, || {
                     format!("{spot:?}: again after {view:?}")
                 })?;
-                (view.tries, view.free, view.losses, view.needs_person) = (0, 0, 0, false);
+                (view.tries, view.free, view.losses) = (0, 0, 0);
+                (view.needs_person, view.is_lost) = (false, false);
                 Ok(())
             }
             Fact::DiscardRequested => {

@@ -21,6 +21,11 @@ impl Referee {
         let pointless = plan.spec.needs_quota && plan.accounts.iter().all(closed);
         Invariant::ClosedAccountsRespected
             .holds(!pointless, || format!("{spot:?} starts at {at:?}, accounts: {:?}", self.closed))?;
+        // One that has other accounts may go on with one of them.
+        let elsewhere = plan.spec.needs_quota && plan.accounts.len() > 1;
+        Invariant::StatedEndsKept.holds(elsewhere || view.not_before.is_none_or(|end| end <= at), || {
+            format!("{spot:?} starts at {at:?} and not at {:?}", view.not_before)
+        })?;
         let missing = plan.needs.iter().find(|&&need| {
             let need = &run.tasks[need];
             !need.has_result()
@@ -41,6 +46,7 @@ impl Referee {
     /// A start.
     pub(super) fn started(&mut self, spot: Spot, number: u32, epoch: u32) -> Result<(), Violation> {
         let view = self.view_mut(spot);
+        view.not_before = None;
         Invariant::OneAttemptAtATime
             .holds(number == view.started + 1 && epoch > view.epoch && view.started == view.ended, || {
                 format!("{spot:?}: attempt {number}, epoch {epoch} after {view:?}")
@@ -100,7 +106,10 @@ impl TaskView {
         let Some(mut live) = self.live.take() else { return };
         match live.ending.take() {
             Some(EndReason::Finished) => self.verifying = Some(number),
-            Some(EndReason::Failed { class, .. }) => self.failed(class, Some(&live)),
+            Some(EndReason::Failed { class, until, .. }) => {
+                self.failed(class, Some(&live));
+                self.not_before = until;
+            }
             _ => {}
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::desired::Operation;
+use outlast_core::record::Outcome;
 use outlast_core::{AttemptId, Oid, Timestamp};
 
 use super::hands::{HandId, Stage};
@@ -125,6 +126,12 @@ fn take_step(tree: &mut Tree, step: &AgentStep, spot: Spot, number: u32, now: Ti
         AgentStep::Exit(outcome) => {
             tree.exit(outcome.clone());
             AttemptNews::Exited(outcome.clone())
+        }
+        &AgentStep::Limit { class, lasts } => {
+            let until = Some(now.plus(Duration::from_millis(lasts)));
+            let outcome = Outcome::Failed { class, why: "a limit".into(), until };
+            tree.exit(outcome.clone());
+            AttemptNews::Exited(outcome)
         }
         AgentStep::Vanish => {
             tree.vanish();

@@ -45,6 +45,13 @@ pub(crate) enum AgentStep {
     Fork,
     /// It ends.
     Exit(Outcome),
+    /// It ends by a limit that it reports, which lasts for so many milliseconds more.
+    Limit {
+        /// What it says of it.
+        class: Class,
+        /// How long.
+        lasts: u64,
+    },
     /// It is gone without a trace.
     Vanish,
 }
@@ -99,6 +106,9 @@ fn draw_end(rng: &mut Rng, faults: &Faults) -> AgentStep {
         AgentStep::Exit(failed(class, "by its own fault"))
     } else if rng.chance(faults.world_fails) {
         let class = rng.pick(&[Class::Network, Class::Overload, Class::WindowQuota, Class::MinuteLimit]);
+        if class.is_limit() && rng.chance(500) {
+            return AgentStep::Limit { class, lasts: rng.between((1_000, 3_600_000)) };
+        }
         AgentStep::Exit(failed(class, "by no fault of its own"))
     } else if rng.chance(faults.agent_asks) {
         let class = rng.pick(&[Class::Question, Class::MissingDependency, Class::Auth]);
