@@ -274,7 +274,7 @@ impl Walk<'_, '_> {
             let read_at = SystemTime::now();
             let previous = known.map(|k| k.leaf.id);
             let converted = self.converter.convert(path.as_bstr(), &data, previous, self.task.reader)?;
-            let id = (self.sink)(converted.as_deref().unwrap_or(&data))?;
+            let id = self.stored(converted.as_deref().unwrap_or(&data), known)?;
             let kind = if before.st_mode & 0o100 != 0 { Kind::Executable } else { Kind::File };
             let is_raw = converted.is_some() || !self.converter.comes_back(path.as_bstr(), &data);
             let raw = if is_raw { Some(Leaf { kind, id: (self.sink)(&data)? }) } else { None };
@@ -285,6 +285,19 @@ impl Walk<'_, '_> {
         }
         self.found.settled = false;
         Ok(())
+    }
+
+    /// The id of what a file is stored as. What is known of it already is where it is safe, and is not written again: a file
+    /// that changed just before it was last looked at is read once more although it is the same.
+    fn stored(&mut self, bytes: &[u8], known: Option<Known>) -> Result<gix::ObjectId> {
+        if let Some(Known { leaf, .. }) = known {
+            let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes)
+                .map_err(|e| Error::object("new", e))?;
+            if id == leaf.id {
+                return Ok(id);
+            }
+        }
+        (self.sink)(bytes)
     }
 
     /// Takes over what stands at a path now.
