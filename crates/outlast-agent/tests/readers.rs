@@ -278,3 +278,11 @@ fn a_limit_that_a_cli_reports_says_when_it_ends() {
         assert_eq!((found, at.as_deref()), (class, ends), "{kind:?} {stdout} {stderr}");
     }
 }
+
+#[test]
+fn a_program_that_prints_results_has_not_said_its_last_word() {
+    for line in [r#"{"result":"halfway"}"#, r#"{"result":"You've hit your limit · resets 5pm (UTC)"}"#] {
+        let (_, summary) = read(Kind::Command, format!("{line}\nand on it goes\n").as_bytes(), b"");
+        assert!(!summary.is_over(), "{line}");
+    }
+}

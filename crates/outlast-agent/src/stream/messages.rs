@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{count_of, json, status_of, str_of, tool_summary};
 use crate::event::Event;
 use crate::reader::Parse;
+use crate::refusal;
 
 /// Claude Code stands in for the provider's answer under this model name when a request failed.
 const MADE_UP_MODEL: &str = "<synthetic>";
@@ -112,12 +113,10 @@ impl Parse for Messages {
             }),
             (Some("result"), _) => self.result(&line, events),
             (Some("rate_limit_event"), _) => rate_limit(&line, events),
-            // A result by itself, as some programs that wrap a CLI pass it on.
+            // A limit as some programs that wrap a CLI pass it on: no last word, since they may go on.
             (None, _) => {
-                events.extend(str_of(&line, "/result").map(|text| Event::Result {
-                    ok: !line["is_error"].as_bool().unwrap_or(false),
-                    text: text.to_owned(),
-                }));
+                let limit = str_of(&line, "/result").filter(|text| refusal::is_limit_alone(text));
+                events.extend(limit.map(|text| Event::Complaint(text.to_owned())));
             }
             _ => {}
         }
