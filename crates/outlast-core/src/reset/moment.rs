@@ -34,8 +34,8 @@ enum Day {
     In(i32),
 }
 
-/// A date without a year that has passed no more days ago than this has just passed: it is not next year's.
-const JUST_PASSED_DAYS: i64 = 180;
+/// A date without a year that is more days ahead than this has rather just passed, in this year or in the last.
+const YEARLESS_DAYS_MAX: i64 = 185;
 
 impl Moment {
     /// Reads as far as the words are those of a moment; how many tokens that were.
@@ -85,20 +85,16 @@ impl Moment {
         }
     }
 
-    /// The date, of this year or the next where it names none.
+    /// The date; where it names no year, the next one that there is, if it is near.
     fn dated(&self, now: DateTime, time: Time) -> Option<DateTime> {
         let of_year = |year: i16| Some(Date::new(year, self.month?, self.of_month?).ok()?.to_datetime(time));
-        match self.year {
-            Some(year) => of_year(year),
-            // The 29th of February may be years away: such a date is not known.
-            None => match of_year(now.year()) {
-                Some(this) if this > now => Some(this),
-                Some(this) if this < now.checked_sub(JUST_PASSED_DAYS.days()).ok()? => {
-                    of_year(now.year().checked_add(1)?)
-                }
-                _ => None,
-            },
+        if let Some(year) = self.year {
+            return of_year(year);
         }
+        let near = now.checked_add(YEARLESS_DAYS_MAX.days()).ok()?;
+        // This year may have no 29th of February where the next has one.
+        let years = [Some(now.year()), now.year().checked_add(1)];
+        years.into_iter().flatten().filter_map(of_year).find(|at| *at > now).filter(|at| *at <= near)
     }
 
     /// Takes the part that the tokens begin with; nothing where none does.

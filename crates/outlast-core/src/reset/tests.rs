@@ -124,6 +124,19 @@ fn b01_b21_the_next_time_after_it_was_said() {
 fn the_turn_of_the_year_and_clocks_that_are_changed() {
     let text = "resets Jan 2 at 3am (UTC)";
     assert_eq!(read(text, "2026-12-30T12:00:00Z", "UTC").as_deref(), Some("2027-01-02T03:00:00Z"));
+    // This year has no such day, and the next has: as property testing found it.
+    let leap = "resets February 29 at 12:00AM";
+    assert_eq!(read(leap, "2023-12-20T00:00:00Z", "UTC").as_deref(), Some("2024-02-29T00:00:00Z"));
+    assert_eq!(read(leap, "2024-02-28T23:59:00Z", "UTC").as_deref(), Some("2024-02-29T00:00:00Z"));
+    // The next is far away: it has just passed, or is no date of these years.
+    for said_at in ["2024-02-29T00:00:00Z", "2024-12-20T00:00:00Z", "2023-02-20T00:00:00Z", "2023-03-05T00:00:00Z"] {
+        assert_eq!(read(leap, said_at, "UTC"), None, "{said_at}");
+    }
+    // What has just passed is no year away, on either side of the turn of the year.
+    let last_day = "resets Dec 31 at 11:30pm (UTC)";
+    assert_eq!(read(last_day, "2026-12-31T23:29:00Z", "UTC").as_deref(), Some("2026-12-31T23:30:00Z"));
+    assert_eq!(read(last_day, "2026-12-31T23:40:00Z", "UTC"), None);
+    assert_eq!(read(last_day, "2027-01-01T00:10:00Z", "UTC"), None);
     // 2:30 does not exist on that day, and 3:30 is not earlier.
     let gap = "resets 2:30am (Europe/Berlin)";
     assert_eq!(read(gap, "2026-03-28T23:00:00Z", "UTC").as_deref(), Some("2026-03-29T01:30:00Z"));
