@@ -129,6 +129,8 @@ impl UserRepo {
 
     fn swap(&self, full: &str, step: &Move, lock: &Lock) -> Result<MoveOutcome> {
         let old = step.old.as_ref().map_or_else(|| "0".repeat(40), |old| old.as_str().to_owned());
+        let left = self.common_dir().join(format!("{full}.lock"));
+        let was_locked = self.is_locked_for(&left, step, false)?;
         let answer = self
             .git()
             .in_checkout(self.root())
@@ -141,8 +143,22 @@ impl UserRepo {
         if answer.code() == Some(0) {
             return Ok(MoveOutcome::Moved);
         }
+        if answer.code().is_none() && !was_locked {
+            self.is_locked_for(&left, step, true)?;
+        }
         let found = self.ref_tip(full)?.map(oid::of);
         if found == step.old { Err(answer.into_error()) } else { Ok(MoveOutcome::NotAtOld { found }) }
+    }
+
+    /// Whether the target is locked, once a lock is gone that a git of ours has left which was killed: nobody else would
+    /// write this commit there, and none of ours runs while we hold the store. `or_empty` where it was made just now.
+    fn is_locked_for(&self, left: &Path, step: &Move, or_empty: bool) -> Result<bool> {
+        let Some(bytes) = durable::read(left)? else { return Ok(false) };
+        let is_ours = bytes.trim() == step.new.as_str().as_bytes() || or_empty && bytes.is_empty();
+        if is_ours {
+            durable::remove(left)?;
+        }
+        Ok(!is_ours)
     }
 
     fn fast_forward(&self, path: PathBuf, step: &Move, lock: &Lock) -> Result<MoveOutcome> {

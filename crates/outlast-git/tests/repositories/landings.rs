@@ -86,6 +86,21 @@ fn a_landing_is_one_commit_in_the_users_name_on_a_branch_of_the_run() {
 }
 
 #[test]
+fn a_lock_that_a_killed_git_of_ours_has_left_on_the_target_is_removed_and_nobody_elses() {
+    let world = World::new();
+    let step = step(&world, "landed/here");
+    let lock = world.repo.join(".git/refs/heads/landed/here.lock");
+    for other in ["", world.base.as_str()] {
+        write(&world.repo, ".git/refs/heads/landed/here.lock", other);
+        assert!(world.user.move_target(&world.store, &step).is_err(), "somebody else's");
+        assert_eq!(std::fs::read_to_string(&lock).unwrap(), other);
+    }
+    write(&world.repo, ".git/refs/heads/landed/here.lock", format!("{}\n", step.new));
+    assert_eq!(go(&world, &step), MoveOutcome::Moved);
+    assert_eq!((tip(&world, "landed/here"), lock.exists()), (step.new, false));
+}
+
+#[test]
 fn a_landing_of_many_files_is_whole() {
     let world = World::new();
     let workspace = world.workspace("t");
