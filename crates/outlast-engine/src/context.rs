@@ -22,6 +22,7 @@ use crate::home::{RepoHome, read_if_there};
 use crate::keys::RunSecret;
 use crate::loops::Loops;
 use crate::notes;
+use crate::ops::Unshown;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
 use crate::state_loop::LoopHandle;
@@ -44,6 +45,8 @@ pub(crate) struct Context {
     pub(crate) loops: Loops,
     /// How full their conversations are.
     pub(crate) fill: Fill,
+    /// What commands of plans have not shown.
+    pub(crate) unshown: Unshown,
     /// The integration worktree has one user at a time.
     pub(crate) integration: tokio::sync::Mutex<()>,
     /// Trees that verify has passed on since this engine started: what was shown need not be shown twice.
@@ -112,6 +115,7 @@ impl Context {
             passed,
             loops: Loops::default(),
             fill: Fill::default(),
+            unshown: Unshown::default(),
             integration: tokio::sync::Mutex::new(()),
             verified: Mutex::default(),
             set_up: Mutex::default(),

@@ -23,7 +23,7 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::File { .. } | Error::NoRoom { .. } if error.is_no_space() => {
             plain("host/disk-full", ExitCode::Host).fix("free some space, then: outlast resume")
         }
-        Error::File { .. } | Error::NoRoom { .. } | Error::Process(_) | Error::Agent(_) => {
+        Error::File { .. } | Error::NoRoom { .. } | Error::Process(_) | Error::Agent(_) | Error::Unshown { .. } => {
             plain("host/cannot", ExitCode::Host)
         }
         Error::RepositoryGone { .. } => {

@@ -104,6 +104,14 @@ pub enum Error {
     /// A command of a plan was ended because nobody waits for it any more: it runs again when its run goes on.
     #[error("it was ended, and runs again when the run goes on")]
     Ended,
+    /// A command of a plan says neither that it passes nor that it does not: nobody is at fault.
+    #[error("nothing was shown in {times} runs, lost with what looks after them or without room: `{command}`")]
+    Unshown {
+        /// As it stands in the plan.
+        command: String,
+        /// How often it was run in a row.
+        times: u32,
+    },
     /// A defect.
     #[error("{0}")]
     Internal(String),

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
+pub(crate) use commands::Unshown;
 
 /// Performs an operation and says what came of it; nothing where it was cancelled.
 ///

@@ -61,6 +61,8 @@ mod trees;
 mod turns;
 #[path = "survive/two_hundred.rs"]
 mod two_hundred;
+#[path = "survive/unshown.rs"]
+mod unshown;
 #[path = "survive/user.rs"]
 mod user;
 #[path = "survive/world.rs"]

@@ -63,8 +63,15 @@ pub(crate) async fn perform(
         return Ok(news(refused(LandingCause::Filter, detail)));
     }
     let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
-    if let Some(why) = integrate::verify(context, &id, &plan, task, &known.run_base, &candidate, token).await? {
-        return Ok(news(refused(LandingCause::Verify, one_line(&why))));
+    match integrate::verify(context, &id, &plan, task, &known.run_base, &candidate, token).await {
+        Ok(None) => {}
+        Ok(Some(why)) => return Ok(news(refused(LandingCause::Verify, one_line(&why)))),
+        // It does not say that the result is bad, and no try is used: whether it is worth another go, a person decides.
+        Err(unshown @ Error::Unshown { .. }) => {
+            let why = format!("`outlast land` tries again: {unshown}");
+            return Ok(news(refused(LandingCause::Verify, one_line(&why))));
+        }
+        Err(error) => return Err(error),
     }
     crate::fault::point("after_candidate");
     Ok(news(LandingNews::Candidate { old, new: candidate.commit }))

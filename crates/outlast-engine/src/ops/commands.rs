@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_core::AttemptId;
@@ -22,8 +22,8 @@ use crate::outputs::last_lines;
 /// A `setup` command's time: installing every dependency of a large project from nothing.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// How often in a row a command may be lost with the process that looks after it, before that counts as not passing.
-const LOSSES_MAX: u32 = 4;
+/// How often in a row a command may show nothing, before it is said that it does.
+const UNSHOWN_MAX: u32 = 4;
 
 /// Where commands run and what they may write.
 pub(crate) struct Place {
@@ -67,9 +67,34 @@ pub(crate) struct Unpassed {
     pub(crate) why: String,
 }
 
-/// Runs commands in order until one does not pass.
+/// How often in a row commands have shown nothing, by the folder of their outputs. Kept beyond one operation: one that uses
+/// up the room that it finds, which is then made again, would be run for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Unshown(Mutex<BTreeMap<PathBuf, u32>>);
+
+impl Unshown {
+    /// Counts one more; whether that is too often. Then the count begins anew.
+    fn is_too_often(&self, dir: &Path) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = all.entry(dir.to_owned()).or_default();
+        *times += 1;
+        let is_too_often = *times >= UNSHOWN_MAX;
+        if is_too_often {
+            all.remove(dir);
+        }
+        is_too_often
+    }
+
+    fn forget(&self, dir: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(dir);
+    }
+}
+
+/// Runs commands in order until one does not pass. One that was lost with the process that looks after it, or that did not
+/// pass for want of room, has shown nothing: it runs again, where there is room.
 ///
 /// # Errors
+/// [`Error::Unshown`] where one has shown nothing too often in a row; [`Error::NoRoom`] where there is no room to run it;
 /// [`Error::Ended`] where nobody waits for it any more; where a command could not be run at all.
 pub(crate) async fn run(
     context: &Arc<Context>,
@@ -80,21 +105,29 @@ pub(crate) async fn run(
     for (number, command) in commands.iter().enumerate() {
         let dir = place.outputs.join(format!("{purpose}-{}", number + 1));
         let purpose = format!("{purpose}-{}", number + 1);
-        let mut record = None;
-        // Killed from outside, it has shown nothing.
-        for _ in 0..LOSSES_MAX {
-            record = run_one(context, place, &purpose, &dir, command).await?;
-            if record.is_some() {
-                break;
+        let fault = loop {
+            context.room()?;
+            let record = run_one(context, place, &purpose, &dir, command).await?;
+            if let Some(record) = record.filter(|record| !is_lost(record)) {
+                let fault = fault(&dir, &record);
+                let had_room = || record.capture_error.is_none() && context.room().is_ok();
+                if fault.is_none() || had_room() {
+                    context.unshown.forget(&dir);
+                    break fault;
+                }
             }
-        }
-        if let Some(why) = fault(&dir, record.as_ref()) {
+            if context.unshown.is_too_often(&dir) {
+                return Err(Error::Unshown { command: command.clone(), times: UNSHOWN_MAX });
+            }
+        };
+        if let Some(why) = fault {
             return Ok(Some(Unpassed { command: command.clone(), why }));
         }
     }
     Ok(None)
 }
 
+/// Runs a command once, and says how it ended, where that is on record.
 async fn run_one(
     context: &Arc<Context>,
     place: &Place,
@@ -156,9 +189,13 @@ fn environment(context: &Context, place: &Place) -> BTreeMap<String, String> {
     env
 }
 
+/// Whether somebody ended what looks after a command, and the command with it.
+const fn is_lost(record: &ExitRecord) -> bool {
+    matches!(record.reason, ExitReason::ShimTerminated | ExitReason::Killed)
+}
+
 /// Why a command did not pass; nothing where it did.
-fn fault(dir: &Path, record: Option<&ExitRecord>) -> Option<String> {
-    let Some(record) = record else { return Some("its process was killed".to_owned()) };
+fn fault(dir: &Path, record: &ExitRecord) -> Option<String> {
     let how = match (record.reason, record.code, record.signal) {
         (ExitReason::Exited, Some(0), _) => return None,
         (ExitReason::Exited, Some(code), _) => format!("exit status {code}"),

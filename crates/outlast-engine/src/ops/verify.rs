@@ -34,13 +34,18 @@ pub(crate) async fn perform(
     crate::fault::point("after_checkpoint");
     let (base, end, notes) = (&base, &kept, notes.as_slice());
     let check = Check { context, id: &id, plan: &plan, task, known: &known, base, end, notes, token };
-    let verdict = match check.verdict().await? {
-        Ok(result) => Verdict::Passed { result },
-        Err((class, why)) => {
-            // A command that could write nothing has shown nothing.
+    let verdict = match check.verdict().await {
+        Ok(Ok(result)) => Verdict::Passed { result },
+        Ok(Err((class, why))) => {
+            // An agent that could write nothing has shown nothing, either.
             context.room()?;
             Verdict::Failed { class, why: one_line(&why) }
         }
+        // Lost with its process, as an agent is that was killed from outside: the task is not at fault.
+        Err(unshown @ Error::Unshown { .. }) => {
+            Verdict::Failed { class: Class::Vanished, why: one_line(&unshown.to_string()) }
+        }
+        Err(error) => return Err(error),
     };
     crate::fault::point("after_verify");
     let AttemptId { run, task, number } = id;

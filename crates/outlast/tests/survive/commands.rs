@@ -14,7 +14,7 @@ use crate::world::{Plan, World};
 const SOON: Duration = Duration::from_secs(20);
 
 /// Lasts for minutes the first time that it runs in a place, with a child that does not end when asked, and then passes.
-fn slow(name: &str) -> String {
+pub(crate) fn slow(name: &str) -> String {
     let lasts = "(trap '' TERM; sleep 600) & sleep 600";
     format!("test -e \"$TMPDIR/{name}\" || {{ touch \"$TMPDIR/{name}\"; {lasts}; }}")
 }
@@ -28,7 +28,7 @@ fn world(run: &str, keys: &str) -> World {
 
 /// Waits until a command has made so many files of this name in the home. Nobody tells of that: it is looked for.
 #[track_caller]
-fn begun(world: &World, name: &str, times: usize) {
+pub(crate) fn begun(world: &World, name: &str, times: usize) {
     let since = Instant::now();
     let count = || {
         let found = Command::new("find").arg(world.env.outlast_home()).args(["-name", name]).output().unwrap();

@@ -29,6 +29,16 @@ fn e25_in_a_checkout_without_room_for_what_lands_nothing_is_written_until_there_
     in_own_mounts("disk::landing_in_a_full_checkout");
 }
 
+#[test]
+fn e25_a_check_that_finds_the_disk_full_refuses_no_landing() {
+    in_own_mounts("disk::landing_with_a_check_that_fills_the_disk");
+}
+
+#[test]
+fn e25_a_check_that_fills_the_disk_each_time_is_not_made_for_ever() {
+    in_own_mounts("disk::landing_with_a_check_that_fills_the_disk_each_time");
+}
+
 /// Runs a test of this program where it may mount.
 fn in_own_mounts(test: &str) {
     let unshare = || {
@@ -98,6 +108,42 @@ fn landing_in_a_full_checkout() {
     drop(full);
     goes_on_when_there_is_room(&world, &[ballast], &base, &["big"]);
     umount2(world.repo.dir(), MntFlags::MNT_DETACH).unwrap();
+}
+
+/// The engine is killed before it lands what it has checked; where a file `fill` lies, the check then fills the disk.
+fn checked_on_a_small_disk(fills: &str) -> (World, String, PathBuf) {
+    let world = World::new();
+    mount_small(world.env.outlast_home());
+    let fills = format!("test ! -e $TMPDIR/fill || {{ {fills}; exit 1; }}");
+    let keys = format!("writes = [\"parts/**\"]\nverify = [\"sh check.sh\", \"{fills}\"]");
+    world.plan(&Plan::new("land = \"auto\"").task("one", "write parts/one.txt \"part one\\n\"", &keys));
+    let base = world.repo.commit_id("HEAD").unwrap();
+    killed(&world, "after_candidate:1");
+    let run = world.status()["run"].as_str().unwrap().to_owned();
+    let temp = world.homes().remove(0).join("verify").join(run).join("temp");
+    fs::write(temp.join("fill"), "").unwrap();
+    (world, base, temp)
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn landing_with_a_check_that_fills_the_disk() {
+    let (world, base, temp) = checked_on_a_small_disk("rm $TMPDIR/fill; cat /dev/zero > $TMPDIR/ballast");
+    goes_on_when_there_is_room(&world, &[temp.join("ballast")], &base, &["one"]);
+    umount2(world.env.outlast_home(), MntFlags::MNT_DETACH).unwrap();
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn landing_with_a_check_that_fills_the_disk_each_time() {
+    // What it writes where it is checked goes before the next check, for which it leaves a little: there is room again.
+    let (world, _, temp) = checked_on_a_small_disk("cat /dev/zero > ballast; truncate -s -300K ballast");
+    world.run(&["resume"]).says("`outlast land` tries again: nothing was shown in 4 runs");
+    world.all_are("done");
+    fs::remove_file(temp.join("fill")).unwrap();
+    world.run(&["land", "one"]).ends(0);
+    world.all_are("landed");
+    umount2(world.env.outlast_home(), MntFlags::MNT_DETACH).unwrap();
 }
 
 /// Moves the repository to a small disk of its own.
