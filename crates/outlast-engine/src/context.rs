@@ -9,7 +9,7 @@ use outlast_agent::{KeyShape, Kind, adapter};
 use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
 use outlast_core::plan::{self, AgentSpec, Plan};
-use outlast_core::task::Failure;
+use outlast_core::task::{Failure, Task};
 use outlast_core::{AccountId, AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
 use outlast_git::Note;
 use outlast_process::{ShimFile, Spawner, files};
@@ -72,6 +72,8 @@ pub(crate) struct TaskFacts {
     /// When the run started: the date of everything that must come out the same when it is made again.
     pub(crate) started_at: Timestamp,
     pub(crate) base: Option<Oid>,
+    /// Whether the results that it needs are on the target, all of them.
+    pub(crate) needs_landed: bool,
     pub(crate) checkpoint: Option<Oid>,
     pub(crate) attempts: u32,
     pub(crate) last_failure: Option<Failure>,
@@ -169,6 +171,7 @@ impl Context {
                 target: run.spec.target.clone(),
                 started_at: run.started_at,
                 base: task.base.clone(),
+                needs_landed: task.spec.needs.iter().all(|need| run.task(need).is_none_or(Task::is_on_target)),
                 checkpoint: task.checkpoint.clone(),
                 attempts: task.attempts,
                 last_failure: task.last_failure.clone(),

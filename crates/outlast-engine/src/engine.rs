@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use outlast_config::Hours;
@@ -30,7 +29,7 @@ use crate::keys::RunSecret;
 use crate::passed::PassedRefusals;
 use crate::replay::Answers;
 use crate::repositories::Repositories;
-use crate::state_loop::{LoopHandle, run};
+use crate::state_loop::{LoopHandle, Running, run};
 use crate::store::{JournalStore, replay};
 
 /// How long answers under way may take to end when the engine leaves by itself.
@@ -73,7 +72,7 @@ pub struct Engine {
     gateway_addr: Option<SocketAddr>,
     leaving: CancellationToken,
     gateway: tokio::task::JoinHandle<usize>,
-    the_loop: JoinHandle<Result<(), Error>>,
+    the_loop: Running,
     holder: Holder,
     // Released last: whoever takes it next finds nothing of this engine at work.
     lock: HomeLock,
@@ -149,10 +148,8 @@ impl Engine {
         let store = JournalStore::new(journal, home.journal(), handle.records());
         let driver = Driver::new(core, store, EngineEffects::new(context.clone(), Handle::current()));
         let driver = if starts { driver } else { driver.without_starts() };
-        let the_loop = std::thread::Builder::new()
-            .name("state-loop".to_owned())
-            .spawn(move || run(driver, asks, &receiver, first));
-        let the_loop = the_loop.map_err(|e| Error::Internal(format!("no thread for the loop: {e}")))?;
+        let work = run(driver, asks, receiver, first);
+        let the_loop = if context.is_some() { Running::on_a_thread(work)? } else { Running::as_a_task(work) };
         Ok(Self { handle, context, home, gateway_addr, leaving, gateway, the_loop, holder, lock })
     }
 
@@ -191,7 +188,7 @@ impl Engine {
 
     /// Whether its loop has ended by itself, which it only does when the journal takes no more records.
     pub fn is_over(&self) -> bool {
-        self.the_loop.is_finished()
+        self.the_loop.is_over()
     }
 
     /// Lets go: living agents go on under their shims, their requests wait for the next engine, which can begin when
@@ -206,11 +203,9 @@ impl Engine {
         self.leaving.cancel();
         drop(self.gateway.await);
         self.handle.stop();
-        let ended = tokio::task::spawn_blocking(|| self.the_loop.join()).await;
+        let ended = self.the_loop.ended().await;
         self.lock.keep_to_the_end();
         ended
-            .map_err(|e| Error::Internal(e.to_string()))?
-            .map_err(|_| Error::Internal("the loop panicked".to_owned()))?
     }
 }
 

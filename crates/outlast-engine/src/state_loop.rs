@@ -1,10 +1,11 @@
-//! The loop: the one thread that owns the state.
+//! The loop: the one place that owns the state.
 //!
 //! Everything that happens reaches it as a [`Message`] and waits its turn; a batch of what has piled up shares one
-//! commit. It blocks on the channel until something arrives or time alone makes a difference.
+//! commit. It waits on the channel until something arrives or time alone makes a difference.
+
+mod running;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outlast_core::admit::Command;
@@ -12,7 +13,10 @@ use outlast_core::desired::OperationKey;
 use outlast_core::driver::{Answer, Driver, Effects, Input, Store};
 use outlast_core::{Core, Record, Timestamp};
 use outlast_gateway::Ask;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{broadcast, oneshot};
+
+pub(crate) use running::Running;
 
 use crate::ask::PendingAsk;
 use crate::asks::Asks;
@@ -52,7 +56,7 @@ pub(crate) enum Message {
 /// A handle on the loop.
 #[derive(Clone)]
 pub struct LoopHandle {
-    sender: Sender<Message>,
+    sender: UnboundedSender<Message>,
     records: broadcast::Sender<Arc<[Record]>>,
     at_work: AtWork,
 }
@@ -65,8 +69,8 @@ impl std::fmt::Debug for LoopHandle {
 
 impl LoopHandle {
     /// A handle and the end that the loop reads from.
-    pub(crate) fn channel() -> (Self, Receiver<Message>) {
-        let (sender, receiver) = channel();
+    pub(crate) fn channel() -> (Self, UnboundedReceiver<Message>) {
+        let (sender, receiver) = unbounded_channel();
         (Self { sender, records: broadcast::channel(RECORDS_KEPT).0, at_work: AtWork::default() }, receiver)
     }
 
@@ -168,10 +172,10 @@ impl LoopHandle {
 ///
 /// # Errors
 /// Where records could not be made durable: nothing of them took effect, and the engine must stop.
-pub(crate) fn run<S, E>(
+pub(crate) async fn run<S, E>(
     mut driver: Driver<S, E>,
     mut asks: Asks,
-    receiver: &Receiver<Message>,
+    mut receiver: UnboundedReceiver<Message>,
     first: Vec<Command>,
 ) -> Result<(), Error>
 where
@@ -217,7 +221,7 @@ where
         }
         batch = match leaves_news && !leaving {
             true => Vec::new(),
-            false => wait(receiver, wake_at(&driver, &asks, now), now),
+            false => wait(&mut receiver, wake_at(&driver, &asks, now), now).await,
         };
     }
 }
@@ -277,15 +281,19 @@ fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core, leaving: bool) -> Sor
 }
 
 /// Waits for the next batch: until a message arrives, or until `wake`.
-fn wait(receiver: &Receiver<Message>, wake: Option<Timestamp>, now: Timestamp) -> Vec<Message> {
-    let first = match wake {
-        Some(at) => receiver.recv_timeout(patience(at, now)),
-        None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-    };
-    match first {
-        Ok(message) => std::iter::once(message).chain(receiver.try_iter().take(BATCH_MAX)).collect(),
-        Err(RecvTimeoutError::Timeout) => Vec::new(),
-        Err(RecvTimeoutError::Disconnected) => vec![Message::Stop],
+async fn wait(receiver: &mut UnboundedReceiver<Message>, wake: Option<Timestamp>, now: Timestamp) -> Vec<Message> {
+    let mut batch = Vec::new();
+    let arrived = receiver.recv_many(&mut batch, BATCH_MAX);
+    match wake {
+        Some(at) => match tokio::time::timeout(patience(at, now), arrived).await {
+            Ok(0) => vec![Message::Stop],
+            Ok(_) => batch,
+            Err(_) => Vec::new(),
+        },
+        None => match arrived.await {
+            0 => vec![Message::Stop],
+            _ => batch,
+        },
     }
 }
 

@@ -1,10 +1,10 @@
 //! How many tokens a conversation with a model may hold, as far as that is known.
 
-use genai_prices::Calculator;
 use http::HeaderMap;
 
 use crate::dialect::Dialect;
 use crate::price;
+use crate::upstream::Provider;
 
 /// What Anthropic's header for the long window asks for, in tokens.
 const LONG: u64 = 1_000_000;
@@ -14,19 +14,18 @@ const LONG: u64 = 1_000_000;
 pub(crate) fn tokens(dialect: Dialect, model: Option<&str>, headers: &HeaderMap) -> Option<u64> {
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
     let is_long = dialect == Dialect::Anthropic && betas.into_iter().any(|betas| betas.contains("context-1m"));
-    let known = if price::is_warm() { of_model(dialect, model?) } else { None };
+    let known = of_model(dialect, model?);
     if is_long { known.max(Some(LONG)) } else { known }
 }
 
 /// What the table says of the model whose name this is.
 fn of_model(dialect: Dialect, model: &str) -> Option<u64> {
     let provider = match dialect {
-        Dialect::Anthropic => "anthropic",
-        Dialect::Responses | Dialect::Chat => "openai",
-        Dialect::Gemini => "google",
+        Dialect::Anthropic => Provider::Anthropic,
+        Dialect::Responses | Dialect::Chat => Provider::OpenAi,
+        Dialect::Gemini => Provider::Gemini,
     };
-    let mut models = Calculator::bundled().find_provider(Some(provider), None).ok()??.models();
-    models.find(|known| model.strip_prefix(known.id()).is_some_and(is_version))?.context_window()
+    price::context_window(provider, |known| model.strip_prefix(known).is_some_and(is_version))
 }
 
 /// Whether this is what stands behind a model's name to say which make of it: nothing, a date, or "latest".
@@ -48,7 +47,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_window_is_that_of_the_model_or_what_the_request_asks_for() {
-        price::warm().await;
+        price::warm(vec![Provider::Anthropic, Provider::OpenAi]).await;
         let sonnet = window(Dialect::Anthropic, "claude-sonnet-4-5", "");
         assert!(sonnet.is_some_and(|tokens| (100_000..=LONG).contains(&tokens)), "{sonnet:?}");
         assert_eq!(window(Dialect::Anthropic, "claude-sonnet-4-5-20250929", ""), sonnet);

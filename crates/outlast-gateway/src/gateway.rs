@@ -91,7 +91,7 @@ impl Gateway {
         let Self { shared, tcp, unix, grace } = self;
         let connections = TaskTracker::new();
         if unix.is_some() {
-            shared.tasks.spawn(price::warm());
+            shared.tasks.spawn(price::warm(shared.accounts.values().map(|upstream| upstream.provider).collect()));
         }
         let accepting = async {
             tokio::join!(

@@ -2,48 +2,59 @@
 //!
 //! A model or a count that is not known has no price: `None`, never zero.
 
+mod table;
+
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use genai_prices::{Calculator, PriceRequest, UsageKey};
+use genai_prices::{PriceRequest, UsageKey};
 use outlast_core::Timestamp;
 use outlast_journal::Usage;
 
 use crate::clock::now;
-use crate::memory;
 use crate::meter::Reading;
 use crate::upstream::Provider;
+use table::Part;
 
-static DECODED: AtomicBool = AtomicBool::new(false);
-
-/// Makes sure that pricing `usage` will not block: the first time, the table is decoded on a thread of its own.
-pub(crate) async fn prepare(usage: &Usage) {
-    if billable(usage, None).is_some() {
-        warm().await;
+/// Makes sure that [`usd_nanos`] with the same arguments will not block: what it needs of the table and is not decoded yet
+/// is decoded on a thread of its own.
+pub(crate) async fn prepare(provider: Provider, base_url: &str, asked: Option<&str>, reading: &Reading) {
+    let Some(usage) = billable(&reading.usage, reading.web_searches) else { return };
+    decode(Part::of(provider)).await;
+    if !Part::Whole.is_decoded() {
+        let known = Priced { provider, base_url, usage: &usage, reading, at: now() };
+        if models(asked, reading).find_map(|model| known.by_name(model)).is_none() {
+            decode(Part::Whole).await;
+        }
     }
 }
 
-/// Decodes the table on a thread of its own, unless it is decoded already.
+/// Decodes what accounts of these providers need.
 ///
 /// A gateway for attempts does so at its start: an answer whose price has to wait for it would be on record so late that
 /// a killed engine had forgotten it.
-pub(crate) async fn warm() {
-    if is_warm() {
-        return;
+pub(crate) async fn warm(providers: Vec<Provider>) {
+    for provider in providers {
+        decode(Part::of(provider)).await;
     }
-    let decoded = tokio::task::spawn_blocking(|| {
-        let _table: &Calculator = Calculator::bundled();
-        memory::give_back();
-        DECODED.store(true, Ordering::Release);
-    });
-    // Cancelled only when the runtime ends; then the table is decoded where it is used, if at all.
-    drop(decoded.await);
 }
 
-/// Whether the table is decoded: then looking something up in it takes no time.
-pub(crate) fn is_warm() -> bool {
-    DECODED.load(Ordering::Acquire)
+async fn decode(part: Part) {
+    if !part.is_decoded() {
+        let decoded = tokio::task::spawn_blocking(move || {
+            part.decoded();
+        });
+        // Cancelled only when the runtime ends; then it is decoded where it is used, if at all.
+        drop(decoded.await);
+    }
+}
+
+/// How many tokens the provider's model whose name `is_meant` holds in a conversation; `None` where the table does not say
+/// or is not decoded yet.
+pub(crate) fn context_window(provider: Provider, is_meant: impl Fn(&str) -> bool) -> Option<u64> {
+    let own = Part::of(provider);
+    let decoded = [own, Part::Whole].into_iter().find(|part| part.is_decoded())?.decoded()?;
+    decoded.find_provider(own.id(), None).ok()??.models().find(|model| is_meant(model.id()))?.context_window()
 }
 
 /// Prices what `reading` says was used at `at`, for the model asked for or, failing that, the one that answered.
@@ -55,22 +66,48 @@ pub(crate) fn usd_nanos(
     at: Timestamp,
 ) -> Option<i64> {
     let usage = billable(&reading.usage, reading.web_searches)?;
-    let when = UNIX_EPOCH + Duration::from_millis(u64::try_from(at.as_millis()).ok()?);
-    let price = |model: &str, by_url: bool| {
-        let mut request = PriceRequest::new(model, &usage).with_timestamp(when);
-        request = match provider.price_id() {
-            Some(id) if !by_url => request.with_provider_id(id),
-            _ => request.with_provider_api_url(base_url),
-        };
-        if let Some(tier) = reading.service_tier.as_deref() {
+    let priced = Priced { provider, base_url, usage: &usage, reading, at };
+    // A provider that speaks another's dialect is known by its address alone.
+    models(asked, reading)
+        .find_map(|model| priced.by_name(model))
+        .or_else(|| models(asked, reading).find_map(|model| priced.by_address(model)))
+}
+
+/// The model asked for, and the one that answered.
+fn models<'a>(asked: Option<&'a str>, reading: &'a Reading) -> impl Iterator<Item = &'a str> {
+    [asked, reading.model.as_deref()].into_iter().flatten()
+}
+
+/// Something to be priced.
+struct Priced<'a> {
+    provider: Provider,
+    base_url: &'a str,
+    usage: &'a genai_prices::Usage,
+    reading: &'a Reading,
+    at: Timestamp,
+}
+
+impl<'a> Priced<'a> {
+    /// As a model of a provider that is known by name.
+    fn by_name(&self, model: &'a str) -> Option<i64> {
+        let part = Part::of(self.provider);
+        self.nanos(part, PriceRequest::new(model, self.usage).with_provider_id(part.id()?))
+    }
+
+    /// As a model of whoever answers at the account's address.
+    fn by_address(&self, model: &'a str) -> Option<i64> {
+        self.nanos(Part::Whole, PriceRequest::new(model, self.usage).with_provider_api_url(self.base_url))
+    }
+
+    fn nanos(&self, part: Part, request: PriceRequest<'a>) -> Option<i64> {
+        let when = UNIX_EPOCH + Duration::from_millis(u64::try_from(self.at.as_millis()).ok()?);
+        let mut request = request.with_timestamp(when);
+        if let Some(tier) = self.reading.service_tier.as_deref() {
             request = request.with_price_context("service_tier", tier);
         }
-        let usd = Calculator::bundled().calculate(&request).ok()?.total_price;
+        let usd = part.decoded()?.calculate(&request).ok()?.total_price;
         (usd.is_finite() && usd >= 0.0).then(|| (usd * 1e9).round() as i64)
-    };
-    let models = || [asked, reading.model.as_deref()].into_iter().flatten();
-    // A provider that speaks another's dialect is known by its address alone.
-    models().find_map(|model| price(model, false)).or_else(|| models().find_map(|model| price(model, true)))
+    }
 }
 
 /// What an account charges, as far as the price table knows.

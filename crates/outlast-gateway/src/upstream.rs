@@ -47,16 +47,6 @@ impl Provider {
             Self::OpenAiCompatible => None,
         }
     }
-
-    /// Its name in the price table.
-    pub(crate) const fn price_id(self) -> Option<&'static str> {
-        match self {
-            Self::Anthropic => Some("anthropic"),
-            Self::OpenAi => Some("openai"),
-            Self::Gemini => Some("google"),
-            Self::OpenAiCompatible => None,
-        }
-    }
 }
 
 /// One account, ready to be sent to.

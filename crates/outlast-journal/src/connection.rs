@@ -30,7 +30,10 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
         return Err(Error::Stopped { path: path.to_owned(), why });
     }
     connection
-        .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;")
+        .execute_batch(
+            // The writer goes back to few of its pages: half a megabyte of them is enough, and SQLite would keep two.
+            "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -512;",
+        )
         .map_err(failed)?;
     // Without a limit the log keeps for ever the size of the longest moment in which a reader held it open.
     connection.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(())).map_err(failed)?;

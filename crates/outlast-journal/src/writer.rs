@@ -20,7 +20,7 @@ use crate::reserve::Reserve;
 use crate::snapshot::{self, Sealed};
 use crate::{Error, connection, fault, schema};
 
-/// Most jobs in one transaction: bounds the time the first of them waits for the last.
+/// A transaction that has as many jobs takes no more in: bounds the time the first of them waits for the last.
 const GROUP_MAX: usize = 1024;
 
 /// Something to be written.
@@ -39,7 +39,8 @@ pub(crate) enum Work {
 /// What to do with the result: the sequence number of the last entry in the journal after the job.
 pub(crate) type Done = Box<dyn FnOnce(Result<u64, Error>) + Send>;
 
-struct Job {
+/// Something to be written, and who hears of it.
+pub(crate) struct Job {
     work: Work,
     done: Done,
 }
@@ -61,7 +62,7 @@ impl From<Error> for Failed {
 /// The owner of the thread: when the last owner goes, what was sent is written and the thread ends.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    sender: Option<Sender<Job>>,
+    sender: Option<Sender<Vec<Job>>>,
     thread: Option<JoinHandle<()>>,
     path: PathBuf,
     counts: Arc<Counts>,
@@ -108,11 +109,16 @@ impl Writer {
 
     /// Hands `work` to the thread; `done` runs there, after the commit, and must be short.
     pub(crate) fn send(&self, work: Work, done: Done) {
-        let job = Job { work, done };
-        let Some(sender) = &self.sender else {
-            return job.refuse(&self.path);
+        self.send_all(vec![Job::new(work, done)]);
+    }
+
+    /// Hands several jobs to the thread, which writes them in one transaction.
+    pub(crate) fn send_all(&self, jobs: Vec<Job>) {
+        let refused = match &self.sender {
+            Some(sender) => sender.send(jobs).err().map(|mpsc::SendError(jobs)| jobs),
+            None => Some(jobs),
         };
-        if let Err(mpsc::SendError(job)) = sender.send(job) {
+        for job in refused.into_iter().flatten() {
             job.refuse(&self.path);
         }
     }
@@ -149,6 +155,10 @@ impl Drop for Writer {
 }
 
 impl Job {
+    pub(crate) fn new(work: Work, done: Done) -> Self {
+        Self { work, done }
+    }
+
     fn refuse(self, path: &Path) {
         (self.done)(Err(Error::Stopped { path: path.to_owned(), why: "its writer has ended".to_owned() }));
     }
@@ -167,10 +177,13 @@ struct State {
 }
 
 impl State {
-    fn run(mut self, receiver: &Receiver<Job>) {
-        while let Ok(first) = receiver.recv() {
-            let mut group = vec![first];
-            group.extend(receiver.try_iter().take(GROUP_MAX - 1));
+    fn run(mut self, receiver: &Receiver<Vec<Job>>) {
+        while let Ok(mut group) = receiver.recv() {
+            while group.len() < GROUP_MAX
+                && let Ok(more) = receiver.try_recv()
+            {
+                group.extend(more);
+            }
             self.commit(group);
         }
         if let Err((_, error)) = self.connection.close() {

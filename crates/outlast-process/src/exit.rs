@@ -1,4 +1,4 @@
-//! How a launch ended: what `exit.json` holds.
+//! How a launch ended: the last line of its file.
 //!
 //! Facts of the process alone; whether the work is any good is decided elsewhere.
 

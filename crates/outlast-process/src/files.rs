@@ -13,22 +13,18 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::exit::ExitRecord;
+use crate::launch_file::Launch;
 use crate::shim_id::ShimFile;
-use crate::spec::{LaunchSpec, PORT_PLACEHOLDER, TemplateFile};
+use crate::spec::{PORT_PLACEHOLDER, TemplateFile};
 
 const PRIVATE: u32 = 0o600;
 
-/// The launch spec, written by the engine.
-pub const LAUNCH: &str = "launch.json";
-/// Who the shim is, written before the program starts.
-pub const SHIM: &str = "shim.json";
-/// How the program ended; there once the tree is empty.
-pub const EXIT: &str = "exit.json";
+/// The launch: its spec, written by the engine; who the shim is, written before the program starts; how the program ended,
+/// there once the tree is empty.
+pub const LAUNCH: &str = "launch.jsonl";
 /// The program's standard output; absent while nothing was written to it.
 pub const STDOUT: &str = "stdout";
 /// The program's standard error; absent while nothing was written to it.
@@ -67,7 +63,7 @@ pub(crate) fn lock_launches(attempt_dir: &Path) -> Result<Flock<File>> {
 /// # Errors
 /// [`Error::File`] or [`Error::Format`].
 pub fn load_shim(attempt_dir: &Path) -> Result<Option<ShimFile>> {
-    load(&attempt_dir.join(SHIM))
+    Ok(Launch::read(attempt_dir)?.shim)
 }
 
 /// Reads how the program in `attempt_dir` ended; `None` while it runs, and for ever when its shim was killed.
@@ -75,27 +71,12 @@ pub fn load_shim(attempt_dir: &Path) -> Result<Option<ShimFile>> {
 /// # Errors
 /// [`Error::File`] or [`Error::Format`].
 pub fn load_exit(attempt_dir: &Path) -> Result<Option<ExitRecord>> {
-    load(&attempt_dir.join(EXIT))
-}
-
-pub(crate) fn load_launch(path: &Path) -> Result<LaunchSpec> {
-    let spec = load(path)?;
-    spec.ok_or_else(|| Error::file("read", path)(io::ErrorKind::NotFound.into()))
-}
-
-fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    match std::fs::read(path) {
-        Ok(bytes) => {
-            serde_json::from_slice(&bytes).map(Some).map_err(|source| Error::Format { path: path.to_owned(), source })
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::file("read", path)(error)),
-    }
+    Ok(Launch::read(attempt_dir)?.exit)
 }
 
 /// Removes what an earlier launch left in the same folder, so that none of it can be taken for this launch's.
 pub(crate) fn clear(attempt_dir: &Path) -> Result<()> {
-    for name in [SHIM, EXIT, STDOUT, STDERR, SHIM_LOG, CONTROL] {
+    for name in [LAUNCH, STDOUT, STDERR, SHIM_LOG, CONTROL] {
         let path = attempt_dir.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::file("remove", &path)(error)),
@@ -112,35 +93,15 @@ pub(crate) fn log(attempt_dir: &Path, line: &dyn Display) {
     drop(file.and_then(|mut file| writeln!(file, "{line}")));
 }
 
-fn create(path: &Path) -> Result<File> {
-    create_plainly(path).map_err(Error::file("create", path))
-}
-
 /// Makes a new, empty file of ours; one that is there already is emptied.
 pub(crate) fn create_plainly(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// Writes `value` so that a reader sees all of it or none.
-pub(crate) fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    replace(path, value, false)
-}
-
-/// As [`write_whole`], and on disk before the name is: after a power cut the file is whole or absent.
-pub(crate) fn write_durably<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    replace(path, value, true)
-}
-
-fn replace<T: Serialize>(path: &Path, value: &T, durable: bool) -> Result<()> {
-    let partial = path.with_extension("partial");
-    let text = serde_json::to_vec(value).map_err(|source| Error::Format { path: path.to_owned(), source })?;
-    let mut file = create(&partial)?;
-    file.write_all(&text).map_err(Error::file("write", &partial))?;
-    if durable {
-        file.sync_data().map_err(Error::file("sync", &partial))?;
-    }
-    std::fs::rename(&partial, path).map_err(Error::file("rename to", path))
+/// Makes a new, empty file of ours where there is none.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).mode(PRIVATE).open(path)
 }
 
 /// Writes one template file beneath its root, refusing any symbolic link on the way: the folders may hold what an

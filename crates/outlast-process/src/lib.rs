@@ -13,6 +13,7 @@ mod error;
 mod exit;
 pub mod files;
 mod hold;
+mod launch_file;
 mod listener;
 mod protocol;
 mod public;

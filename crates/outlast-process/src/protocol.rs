@@ -46,7 +46,7 @@ pub enum Event {
         /// Which one.
         kind: TimeoutKind,
     },
-    /// The tree is empty and `exit.json` is durable; the shim leaves after this line.
+    /// The tree is empty and how it ended is on disk; the shim leaves after this line.
     Exited(ExitRecord),
 }
 
@@ -66,7 +66,7 @@ pub enum Command {
 /// A shim and its program at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimState {
-    /// What `shim.json` holds.
+    /// What is on file of the shim.
     pub shim: ShimFile,
     /// The program's process, once it is there.
     pub agent_pid: Option<i32>,

@@ -1,6 +1,6 @@
 //! The file and TCP sandbox of a program: Landlock, applied by the program's own process just before it is executed.
 //!
-//! Best effort by what the kernel's ABI offers, and never weaker than asked for without `shim.json` saying which ABI it was.
+//! Best effort by what the kernel's ABI offers, and never weaker than asked for without the launch's file saying which ABI it was.
 //! Not covered (see the mission's later issues): stat and chmod outside, UDP, path-name Unix sockets.
 
 use landlock::{

@@ -24,7 +24,7 @@ pub struct ShimId {
     pub boot_id: String,
 }
 
-/// What `shim.json` holds: enough to find a shim again.
+/// What is on file of a shim: enough to find a shim again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimFile {
     /// The shim.

@@ -1,4 +1,4 @@
-//! What a launch is made of: the one value a caller fills in, kept as `launch.json` beside the attempt's output.
+//! What a launch is made of: the one value a caller fills in, kept beside the attempt's output.
 //!
 //! It names programs, folders and times, and never what the program is for.
 

@@ -25,6 +25,7 @@ use crate::args::Command;
 fn main() -> ExitCode {
     // Before anything else exists in this process: shims are forked from what it is now, small and without a thread.
     let spawner = Spawner::fork_early();
+    outlast_gateway::share_heaps();
     let args = args::Args::parse();
     match &args.command {
         Some(Command::Provider { args }) => return outlast_testkit::provider::main(args),

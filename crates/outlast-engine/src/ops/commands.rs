@@ -141,11 +141,9 @@ async fn run_one(
     let marker = format!("{}:{}/{}/{purpose}", context.home.root().display(), place.attempt.run, place.attempt.slug());
     // What a crash left of the same command: its outcome is unknown, so it runs again, and never beside itself.
     end::kill_all(context, dir, &marker, "it is run again").await?;
-    for stale in [files::SHIM, files::EXIT] {
-        match fs::remove_file(dir.join(stale)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(dir, error)),
-            _ => {}
-        }
+    match fs::remove_file(dir.join(files::LAUNCH)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::at(dir, error)),
+        _ => {}
     }
     let spec = LaunchSpec {
         argv: ["sh", "-c", command].map(OsText::new).into(),

@@ -108,10 +108,12 @@ impl Check<'_> {
         Ok(failed.map(|failed| format!("`{}`: {}", failed.command, failed.why)))
     }
 
-    /// Verify on the target merged with the result. A merge that conflicts is told at the landing, where it is due.
+    /// Verify on the target merged with the result, and with the results that it needs where they are not there yet: they
+    /// land before it. A merge that conflicts is told at the landing, where it is due.
     async fn on_what_would_land(&self, tree: &Oid) -> Result<Option<String>, Error> {
         let (known, id, agent) = (self.known.clone(), self.id.clone(), self.task.agent.clone());
-        let (base, tree) = (self.base.clone(), tree.clone());
+        let base = if known.needs_landed { self.base.clone() } else { known.run_base.clone() };
+        let tree = tree.clone();
         let candidacy = self
             .context
             .in_git(move |git| {

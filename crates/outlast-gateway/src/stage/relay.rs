@@ -19,10 +19,9 @@ use tokio_util::task::TaskTracker;
 use super::settle::Exchange;
 use super::turn::Turn;
 use crate::meter::Meter;
-use crate::price;
 
 /// Most bytes gathered into one write.
-const BATCH_BYTES_MAX: usize = 32 << 10;
+const BATCH_BYTES_MAX: usize = 16 << 10;
 
 /// The answer broke off upstream; the client's connection is broken off too, as its own provider's would have been.
 #[derive(Debug, thiserror::Error)]
@@ -211,7 +210,7 @@ impl Flow {
             (true, true, true) => Outcome::ClientGone,
             (true, true, false) => Outcome::Complete,
         };
-        price::prepare(&reading.usage).await;
+        exchange.prepare(&reading).await;
         if let Some(unwritten) = exchange.finish(outcome, reading) {
             tasks.spawn(unwritten.written());
         }

@@ -136,6 +136,12 @@ impl Exchange {
         self.status
     }
 
+    /// Makes sure that its price can be told without blocking; to be waited for before [`finish`](Self::finish).
+    pub(crate) fn prepare<'a>(&self, reading: &'a Reading) -> impl Future<Output = ()> + Send + use<'a> {
+        let (upstream, asked) = (Arc::clone(&self.upstream), self.model.clone());
+        async move { price::prepare(upstream.provider, &upstream.base_url, asked.as_deref(), reading).await }
+    }
+
     /// Ends it, and gives what is left to wait for.
     pub(crate) fn finish(mut self, outcome: Outcome, reading: Reading) -> Option<Unwritten> {
         self.settle(outcome, reading)

@@ -7,17 +7,22 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
 
 use super::frames::{Contents, End, Parsed};
 use super::record::{Packed, Recorded};
 use super::row::{ExchangeRow, Reckoning};
 use super::slot::{Slot, Slots};
 use crate::pending::Promise;
-use crate::writer::{Work, Writer};
+use crate::writer::{Job, Work, Writer};
 use crate::{Error, fault};
 
 /// Most exchanges handed to the writer and not yet durable: bounds the memory their bodies take.
 const IN_FLIGHT_MAX: usize = 256;
+
+/// How long an exchange that has ended may wait for others: a commit and the wakes around it cost many times what a row
+/// does, and would run beside the very answers that they are about. Its spool file holds it meanwhile.
+const GATHER: Duration = Duration::from_millis(1);
 
 /// zstd's fastest regular level: bodies are text and there is one of them per turn of every agent.
 const LEVEL: i32 = 1;
@@ -95,36 +100,56 @@ impl Keeper {
     pub(super) fn run(mut self) {
         let mut closing = false;
         loop {
-            while self.in_flight < IN_FLIGHT_MAX
-                && let Some(finished) = self.waiting.pop_front()
-            {
-                self.write(finished);
-            }
+            self.write();
             if closing && self.in_flight == 0 {
                 return;
             }
-            match self.receiver.recv() {
-                Ok(Message::Finished(finished)) => self.waiting.push_back(finished),
-                Ok(Message::Written(finished, result)) => {
-                    self.in_flight -= 1;
-                    self.written(finished, result);
-                }
-                Ok(Message::Close) => closing = true,
-                Err(_) => return,
+            let Ok(first) = self.receiver.recv() else { return };
+            if matches!(first, Message::Finished(_)) && !closing {
+                std::thread::sleep(GATHER);
+            }
+            closing |= self.take(first);
+            while let Ok(next) = self.receiver.try_recv() {
+                closing |= self.take(next);
             }
         }
     }
 
-    fn write(&mut self, finished: Finished) {
-        match self.record(&finished) {
-            Ok(Some(recorded)) => {
-                let path = self.writer.path().to_owned();
-                let mut report = Report { sender: self.sender.clone(), finished: Some(finished), path };
-                self.in_flight += 1;
-                self.writer.send(Work::Exchange(recorded), Box::new(move |result| report.send(result.map(drop))));
+    /// Takes a message in; whether it is the last wish.
+    fn take(&mut self, message: Message) -> bool {
+        match message {
+            Message::Finished(finished) => self.waiting.push_back(finished),
+            Message::Written(finished, result) => {
+                self.in_flight -= 1;
+                self.written(finished, result);
             }
-            Ok(None) => self.written(finished, Ok(())),
-            Err(error) => self.written(finished, Err(error)),
+            Message::Close => return true,
+        }
+        false
+    }
+
+    /// Hands what waits to the writer, all at once.
+    fn write(&mut self) {
+        let mut jobs = Vec::new();
+        while self.in_flight < IN_FLIGHT_MAX
+            && let Some(finished) = self.waiting.pop_front()
+        {
+            match self.record(&finished) {
+                Ok(Some(recorded)) => {
+                    let path = self.writer.path().to_owned();
+                    let mut report = Report { sender: self.sender.clone(), finished: Some(finished), path };
+                    self.in_flight += 1;
+                    jobs.push(Job::new(
+                        Work::Exchange(recorded),
+                        Box::new(move |result| report.send(result.map(drop))),
+                    ));
+                }
+                Ok(None) => self.written(finished, Ok(())),
+                Err(error) => self.written(finished, Err(error)),
+            }
+        }
+        if !jobs.is_empty() {
+            self.writer.send_all(jobs);
         }
     }
 

@@ -16,6 +16,7 @@ use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, setsid};
 use crate::containment::{Containment, Host};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::launch_file::LaunchFile;
 use crate::listener::ListenerProcess;
 use crate::shim_id::{ShimFile, ShimId};
 use crate::spawner::Answer;
@@ -42,8 +43,8 @@ pub(crate) fn run(launch: &Path, host: &Host, mut answer: Answer) -> i32 {
         if !answer.is_awaited() {
             return Err(Error::Prepare { message: "whoever asked for it is gone".to_owned() });
         }
-        let spec = files::load_launch(launch)?;
-        start(&spec, host, signals, lock)
+        let (file, spec) = LaunchFile::open(launch)?;
+        start(&spec, file, host, signals, lock)
     });
     match started {
         Ok(supervisor) => {
@@ -78,7 +79,13 @@ fn detach(answer: &Answer, host: &Host) -> Result<SignalFd> {
 }
 
 /// Keeps `lock` until it is on file who runs here.
-fn start(spec: &LaunchSpec, host: &Host, signals: SignalFd, lock: Flock<File>) -> Result<Supervisor> {
+fn start(
+    spec: &LaunchSpec,
+    mut file: LaunchFile,
+    host: &Host,
+    signals: SignalFd,
+    lock: Flock<File>,
+) -> Result<Supervisor> {
     let choice = spec.containment;
     let containment =
         Containment { pid_ns: host.containment.pid_ns && choice == ContainmentChoice::Auto, ..host.containment };
@@ -100,7 +107,7 @@ fn start(spec: &LaunchSpec, host: &Host, signals: SignalFd, lock: Flock<File>) -
     let outputs = [keep(stdout, files::STDOUT)?, keep(stderr, files::STDERR)?];
     let started_at = now_millis();
     let shim = ShimFile { shim: ShimId::current()?, containment, port, started_at };
-    files::write_whole(&spec.attempt_dir.join(files::SHIM), &shim)?;
+    file.runs(&shim)?;
     drop(lock);
 
     let pipes = Pipes { stdout: stdout_end, stderr: stderr_end };
@@ -113,6 +120,7 @@ fn start(spec: &LaunchSpec, host: &Host, signals: SignalFd, lock: Flock<File>) -
     let tree = Tree::new(holder, listener.as_ref().map(ListenerProcess::pid));
     Ok(Supervisor {
         shim,
+        file,
         attempt_dir: PathBuf::from(&spec.attempt_dir),
         kill_grace: spec.kill_grace,
         deadlines: Deadlines::new(spec.timeouts, Instant::now()),

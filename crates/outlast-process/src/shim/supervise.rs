@@ -13,6 +13,7 @@ use nix::sys::signalfd::SignalFd;
 
 use crate::exit::{ExitReason, ExitRecord};
 use crate::files;
+use crate::launch_file::LaunchFile;
 use crate::listener::{ListenerProcess, Report};
 use crate::protocol::{Command, Event, OpenRequest, ShimState};
 use crate::shim_id::ShimFile;
@@ -31,6 +32,8 @@ const STDERR: usize = 1;
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(super) shim: ShimFile,
+    /// What the launch's folder says of it; its end is still to be told.
+    pub(super) file: LaunchFile,
     pub(super) attempt_dir: PathBuf,
     pub(super) kill_grace: Duration,
     pub(super) deadlines: Deadlines,
@@ -263,7 +266,7 @@ impl Supervisor {
         }
         let state = self.state();
         let record = self.record();
-        let written = files::write_durably(&self.attempt_dir.join(files::EXIT), &record);
+        let written = self.file.ended(&record);
         self.control.close(&state, &Event::Exited(record));
         match written {
             Ok(()) => 0,

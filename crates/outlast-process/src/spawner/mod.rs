@@ -24,6 +24,7 @@ use tokio::net::unix::pipe;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::launch_file::LaunchFile;
 use crate::shim_id::ShimId;
 use crate::spec::LaunchSpec;
 use process::Process;
@@ -78,11 +79,11 @@ impl Spawner {
 
     /// Starts a launch and waits until its program is forked and its control socket listens.
     ///
-    /// Whether the program could be executed is in `exit.json`. Blocks for about as long as a fork takes; see
+    /// Whether the program could be executed is in the record of its end. Blocks for about as long as a fork takes; see
     /// [`Self::spawn_async`] for async callers. A spawner that was killed is replaced, and its successor asked again.
     ///
     /// # Errors
-    /// [`Error::Spec`], [`Error::File`] for `launch.json`, [`Error::Prepare`] with the shim's words,
+    /// [`Error::Spec`], [`Error::File`] for the file of the launch, [`Error::Prepare`] with the shim's words,
     /// [`Error::NoSpawner`], [`Error::SpawnerGone`] when the successor was killed too.
     pub fn spawn(&self, spec: &LaunchSpec) -> Result<ShimId> {
         for _ in 0..ASKED_MAX {
@@ -116,19 +117,18 @@ impl Spawner {
         Err(Error::SpawnerGone)
     }
 
-    /// Writes `launch.json`, asks for a shim, and returns where its answer will arrive. The answer ends when every writer
+    /// Writes the launch down, asks for a shim, and returns where its answer will arrive. The answer ends when every writer
     /// is gone: with a shim that dies without a word, and empty when no shim ever ran, which is when the spawner died.
     fn request(&self, spec: &LaunchSpec) -> Result<Asked> {
         spec.validate()?;
         files::clear(&spec.attempt_dir)?;
-        let launch = spec.attempt_dir.join(files::LAUNCH);
-        files::write_whole(&launch, spec)?;
+        let launch = LaunchFile::create(spec)?;
         let (answer, shims_end) = pipe2(OFlag::O_CLOEXEC).map_err(Error::system("make a pipe"))?;
         let mut process = self.current();
-        match send_request(process.socket(), &launch, &shims_end) {
+        match send_request(process.socket(), launch.path(), &shims_end) {
             Err(Error::SpawnerGone) => {
                 process = self.replace(&process)?;
-                send_request(process.socket(), &launch, &shims_end)?;
+                send_request(process.socket(), launch.path(), &shims_end)?;
             }
             sent => sent?,
         }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::Gateway;
 use crate::commands::{Given, print_json, say};
 use crate::failure::Failure;
-use crate::session::{accounts, block_on};
+use crate::session::{accounts, block_on_one_thread};
 
 pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failure> {
     if !gateway.listen.ip().is_loopback() {
@@ -44,7 +44,7 @@ pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failu
         starts: false,
         clients: Some((listen, key)),
     };
-    block_on(async move {
+    block_on_one_thread(async move {
         let engine = Engine::open(setup).await?;
         let address = engine.gateway_addr().map(|address| address.to_string()).unwrap_or_default();
         print_json(&json!({"schema": "outlast/gateway/v1", "address": address, "key": shown}))?;

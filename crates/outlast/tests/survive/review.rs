@@ -15,11 +15,13 @@ fn reviewed() -> World {
     let world = World::new();
     let outside = "write parts/first.txt \"part first\\n\"\nwrite notes.txt \"not asked for\\n\"";
     let second = "read parts/first.txt\nwrite parts/second.txt \"part second\\n\"";
+    // What it needs has not landed either, and is there all the same when it is verified.
+    let both = "verify = [\"cat parts/first.txt parts/second.txt\"]";
     let apart = format!("write parts/apart.txt \"part apart\\n\"\n{COMMIT_APART}");
     world.plan(
         &Plan::new("concurrency = 2")
             .task("first", outside, "writes = [\"parts/first.txt\"]")
-            .task("second", second, "writes = [\"parts/second.txt\"]\nneeds = [\"first\"]")
+            .task("second", second, &format!("writes = [\"parts/second.txt\"]\nneeds = [\"first\"]\n{both}"))
             .part("third")
             .task("apart", &apart, "writes = [\"parts/apart.txt\"]"),
     );
