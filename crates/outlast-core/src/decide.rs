@@ -22,7 +22,7 @@ impl Core {
             return records;
         }
         for run in self.runs.values() {
-            endings(run, now, &mut records);
+            endings(self, run, now, &mut records);
             if run.mode == Mode::Running {
                 self.starts(run, now, &mut records);
                 if records.is_empty() && run.is_settled() {
@@ -109,7 +109,12 @@ impl Core {
 
     /// When the first of the task's accounts opens, where it is pointless to start before.
     pub(crate) fn quota_until(&self, task: &Task, now: Timestamp) -> Option<(Timestamp, AccountId, Class)> {
-        if !task.spec.needs_quota || planted(Bug::QuotaIgnored) {
+        if planted(Bug::QuotaIgnored) { None } else { self.opens(task, now) }
+    }
+
+    /// When the first of the task's accounts opens; nothing where one is open, or it needs none.
+    fn opens(&self, task: &Task, now: Timestamp) -> Option<(Timestamp, AccountId, Class)> {
+        if !task.spec.needs_quota {
             return None;
         }
         let closed =
@@ -127,7 +132,7 @@ impl Core {
 }
 
 /// What is given up: agents that are gone, and living ones whose run no longer goes on.
-fn endings(run: &Run, now: Timestamp, records: &mut Vec<Record>) {
+fn endings(core: &Core, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
     for &index in &run.active {
         let task = &run.tasks[index as usize];
         let Phase::Live(attempt) = &task.phase else {
@@ -138,7 +143,7 @@ fn endings(run: &Run, now: Timestamp, records: &mut Vec<Record>) {
             (Stage::Working, Mode::Paused | Mode::Stopped) => EndReason::Parked,
             // Whoever has an answer or a tool under way goes on until its next request.
             (Stage::Working, _) if run.purse.reached.is_some() && waits_for_budget(attempt) => EndReason::Parked,
-            (Stage::Working, _) => match held_too_long(run, task, attempt, now) {
+            (Stage::Working, _) => match held_too_long(core, run, task, attempt, now) {
                 Some(class) => EndReason::Limit { class },
                 None => continue,
             },
@@ -150,9 +155,10 @@ fn endings(run: &Run, now: Timestamp, records: &mut Vec<Record>) {
 }
 
 /// What a request waits for longer than it is held, or will: its agent costs memory and a slot for nothing meanwhile.
-fn held_too_long(run: &Run, task: &Task, attempt: &Attempt, now: Timestamp) -> Option<Class> {
-    // A task that starts whatever is closed would be back at once.
-    let held = attempt.held.as_ref().filter(|held| task.spec.needs_quota && held.class != Class::OwnBudget)?;
+fn held_too_long(core: &Core, run: &Run, task: &Task, attempt: &Attempt, now: Timestamp) -> Option<Class> {
+    // A task that starts whatever is closed, or has an open account that this request cannot use, would be back at once.
+    core.opens(task, now)?;
+    let held = attempt.held.as_ref().filter(|held| held.class != Class::OwnBudget)?;
     let end = held.until.map_or(now, |until| until.max(now));
     (end.since(held.since) > run.spec.hold_max()).then_some(held.class)
 }

@@ -29,7 +29,7 @@ pub(crate) async fn prepare(provider: Provider, base_url: &str, asked: Option<&s
     }
 }
 
-/// Decodes what accounts of these providers need.
+/// Decodes whatever accounts of these providers may need.
 ///
 /// A gateway for attempts does so at its start: an answer whose price has to wait for it would be on record so late that
 /// a killed engine had forgotten it.
@@ -37,6 +37,8 @@ pub(crate) async fn warm(providers: Vec<Provider>) {
     for provider in providers {
         decode(Part::of(provider)).await;
     }
+    // A model that its provider's part does not know is looked for here.
+    decode(Part::Whole).await;
 }
 
 async fn decode(part: Part) {

@@ -15,6 +15,7 @@ pub mod files;
 mod hold;
 mod launch_file;
 mod listener;
+pub mod open_files;
 mod protocol;
 mod public;
 mod sandbox;

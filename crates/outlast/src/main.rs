@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     // Before anything else exists in this process: shims are forked from what it is now, small and without a thread.
     let spawner = Spawner::fork_early();
     outlast_gateway::share_heaps();
+    outlast_process::open_files::raise_limit();
     let args = args::Args::parse();
     match &args.command {
         Some(Command::Provider { args }) => return outlast_testkit::provider::main(args),

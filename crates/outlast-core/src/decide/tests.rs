@@ -208,6 +208,15 @@ fn a_request_that_waits_longer_than_it_is_held_parks_its_attempt_and_the_slot_is
 }
 
 #[test]
+fn a_request_that_no_open_account_can_take_stays_held_where_its_task_would_be_back_at_once() {
+    // Of two accounts, say, one speaks another format than this request.
+    let held = "run concurrency=1 hold=1000\n task a quota=max,api\n a start 1\n account max closed window_quota 9000\n \
+                @100 a held 1 window_quota 9000";
+    check(held, 5000, "");
+    check(&format!("{held}\n account api closed window_quota 8000"), 5000, "a ending 1 limit window_quota");
+}
+
+#[test]
 fn an_account_that_waits_for_a_person_keeps_nobody_waiting_for_it() {
     let shut = "account max shut auth";
     check(&format!("run\n task a quota=max\n {shut}"), 0, "a start 1 fresh");
