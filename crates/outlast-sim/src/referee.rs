@@ -150,7 +150,7 @@ impl Referee {
         match fact {
             Fact::RunPaused | Fact::RunStopped => self.runs[run].goes_on = false,
             Fact::RunResumed => self.runs[run].goes_on = true,
-            Fact::TriedNow => self.runs[run].tasks.iter_mut().for_each(|task| task.not_before = None),
+            Fact::TriedNow => self.runs[run].tasks.iter_mut().for_each(TaskView::tried_now),
             Fact::BudgetReached(_) => self.runs[run].reached = true,
             Fact::BudgetChanged(_) => self.runs[run].reached = false,
             Fact::RunFinished { state } => {

@@ -100,6 +100,15 @@ impl Referee {
 }
 
 impl TaskView {
+    /// A person wants it tried now, whatever was stated: also where its attempt is just being ended for that.
+    pub(super) fn tried_now(&mut self) {
+        self.not_before = None;
+        let ending = self.live.as_mut().and_then(|live| live.ending.as_mut());
+        if let Some(EndReason::Failed { until, .. }) = ending {
+            *until = None;
+        }
+    }
+
     /// The end of the living attempt, for the reason that was recorded.
     fn ended(&mut self, number: u32) {
         self.ended += 1;
