@@ -1,7 +1,6 @@
 //! The gateway's port: what it asks and tells goes to the loop, and refusals become what is known of an account.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outlast_core::admit::{AttemptNews, Command};
@@ -12,7 +11,7 @@ use outlast_journal::{ExchangeRow, Outcome};
 use tokio::sync::oneshot;
 
 use crate::ask::PendingAsk;
-use crate::asks::FREE;
+use crate::asks::{FREE, MINUTE_LIMIT_MAX};
 use crate::context::Context;
 use crate::passed::PassedRefusals;
 use crate::replay::{self, Answers, REPLAY};
@@ -27,10 +26,6 @@ pub(crate) struct EngineAdmission {
     context: Option<Arc<Context>>,
     answers: Answers,
 }
-
-/// A limit that ends sooner than this is one per minute: a window (5 hours, a week) that is about to end is no different
-/// to whoever waits.
-pub(crate) const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
 
 impl EngineAdmission {
     pub(crate) const fn new(
@@ -118,11 +113,10 @@ impl Admission for EngineAdmission {
             self.passed.answered(attempt);
         }
         let conversed = settled.attempt.as_ref().filter(|_| is_main(settled.turn, settled.outcome));
+        let usage = usage_of(settled.outcome, &settled.usage, settled.usd_nanos);
         if let (Some(context), Some(attempt)) = (&self.context, conversed) {
-            let usage = usage_of(settled.outcome, &settled.usage, None);
             context.fill.answered(attempt, usage.total_tokens());
         }
-        let usage = usage_of(settled.outcome, &settled.usage, settled.usd_nanos);
         // More may be billed for a broken answer than it had counted. The loop knows what was reserved for it.
         let is_uncertain = settled.outcome == Outcome::Cut || usage.unpriced + usage.unmetered > 0;
         let reserved = is_uncertain.then(Estimate::default);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::budget::{Estimate, Reached, Room};
@@ -13,13 +14,16 @@ use outlast_core::task::{Attempt, Stage, Task};
 use outlast_core::{AccountId, AttemptId, Class, Core, RunId, TRIAL_MAX, Timestamp, Window};
 use outlast_gateway::{Ask, Denied, Dialect, Grant, TurnKind};
 
-use crate::admission::MINUTE_LIMIT_MAX;
 use crate::allowance::Allowance;
 use crate::ask::{Granted, PendingAsk};
 use crate::keys::{RunSecret, same};
 use crate::moves::Moves;
 use crate::passed::PassedRefusals;
 use crate::turns::Turn;
+
+/// A limit that ends sooner than this is one per minute: a window (5 hours, a week) that is about to end is no different
+/// to whoever waits.
+pub(crate) const MINUTE_LIMIT_MAX: Duration = Duration::from_secs(120);
 
 /// An account as far as choosing one needs it.
 #[derive(Debug, Clone)]

@@ -16,17 +16,17 @@ use crate::meter::Reading;
 use crate::upstream::Provider;
 use table::Part;
 
-/// Makes sure that [`usd_nanos`] with the same arguments will not block: what it needs of the table and is not decoded yet
-/// is decoded on a thread of its own.
-pub(crate) async fn prepare(provider: Provider, base_url: &str, asked: Option<&str>, reading: &Reading) {
-    let Some(usage) = billable(&reading.usage, reading.web_searches) else { return };
+/// As [`usd_nanos`], now, and without blocking: what it needs of the table and is not decoded yet is decoded on a thread of
+/// its own.
+pub(crate) async fn of(provider: Provider, base_url: &str, asked: Option<&str>, reading: &Reading) -> Option<i64> {
+    let usage = billable(&reading.usage, reading.web_searches)?;
+    let priced = Priced { provider, base_url, usage: &usage, reading, at: now() };
     decode(Part::of(provider)).await;
-    if !Part::Whole.is_decoded() {
-        let known = Priced { provider, base_url, usage: &usage, reading, at: now() };
-        if models(asked, reading).find_map(|model| known.by_name(model)).is_none() {
-            decode(Part::Whole).await;
-        }
+    if let Some(price) = priced.by_name(asked) {
+        return Some(price);
     }
+    decode(Part::Whole).await;
+    priced.by_address(asked)
 }
 
 /// Decodes whatever accounts of these providers may need.
@@ -69,15 +69,7 @@ pub(crate) fn usd_nanos(
 ) -> Option<i64> {
     let usage = billable(&reading.usage, reading.web_searches)?;
     let priced = Priced { provider, base_url, usage: &usage, reading, at };
-    // A provider that speaks another's dialect is known by its address alone.
-    models(asked, reading)
-        .find_map(|model| priced.by_name(model))
-        .or_else(|| models(asked, reading).find_map(|model| priced.by_address(model)))
-}
-
-/// The model asked for, and the one that answered.
-fn models<'a>(asked: Option<&'a str>, reading: &'a Reading) -> impl Iterator<Item = &'a str> {
-    [asked, reading.model.as_deref()].into_iter().flatten()
+    priced.by_name(asked).or_else(|| priced.by_address(asked))
 }
 
 /// Something to be priced.
@@ -91,14 +83,23 @@ struct Priced<'a> {
 
 impl<'a> Priced<'a> {
     /// As a model of a provider that is known by name.
-    fn by_name(&self, model: &'a str) -> Option<i64> {
+    fn by_name(&self, asked: Option<&'a str>) -> Option<i64> {
         let part = Part::of(self.provider);
-        self.nanos(part, PriceRequest::new(model, self.usage).with_provider_id(part.id()?))
+        let id = part.id()?;
+        let request = |model| PriceRequest::new(model, self.usage).with_provider_id(id);
+        self.models(asked).find_map(|model| self.nanos(part, request(model)))
     }
 
-    /// As a model of whoever answers at the account's address.
-    fn by_address(&self, model: &'a str) -> Option<i64> {
-        self.nanos(Part::Whole, PriceRequest::new(model, self.usage).with_provider_api_url(self.base_url))
+    /// As a model of whoever answers at the account's address: a provider that speaks another's dialect is known by that
+    /// alone.
+    fn by_address(&self, asked: Option<&'a str>) -> Option<i64> {
+        let request = |model| PriceRequest::new(model, self.usage).with_provider_api_url(self.base_url);
+        self.models(asked).find_map(|model| self.nanos(Part::Whole, request(model)))
+    }
+
+    /// The model asked for, and the one that answered.
+    fn models(&self, asked: Option<&'a str>) -> impl Iterator<Item = &'a str> + use<'a> {
+        [asked, self.reading.model.as_deref()].into_iter().flatten()
     }
 
     fn nanos(&self, part: Part, request: PriceRequest<'a>) -> Option<i64> {

@@ -57,7 +57,7 @@ impl Refused {
     /// Settles the exchange and gives what the agent gets if the refusal is passed on.
     pub(crate) fn settle(self, tasks: &TaskTracker, dialect: Dialect) -> Response<Answer> {
         let outcome = if self.exchange.status().is_some() { Outcome::Refused } else { Outcome::Error };
-        if let Some(unwritten) = self.exchange.finish(outcome, Reading::default()) {
+        if let Some(unwritten) = self.exchange.finish(outcome, Reading::default(), None) {
             tasks.spawn(unwritten.written());
         }
         self.response.unwrap_or_else(|own| own.response(dialect))

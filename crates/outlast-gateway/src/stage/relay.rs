@@ -210,8 +210,8 @@ impl Flow {
             (true, true, true) => Outcome::ClientGone,
             (true, true, false) => Outcome::Complete,
         };
-        exchange.prepare(&reading).await;
-        if let Some(unwritten) = exchange.finish(outcome, reading) {
+        let usd_nanos = exchange.price(&reading).await;
+        if let Some(unwritten) = exchange.finish(outcome, reading, usd_nanos) {
             tasks.spawn(unwritten.written());
         }
     }

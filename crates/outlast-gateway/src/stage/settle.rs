@@ -136,23 +136,21 @@ impl Exchange {
         self.status
     }
 
-    /// Makes sure that its price can be told without blocking; to be waited for before [`finish`](Self::finish).
-    pub(crate) fn prepare<'a>(&self, reading: &'a Reading) -> impl Future<Output = ()> + Send + use<'a> {
+    /// What it cost; nothing where that is not known.
+    pub(crate) fn price<'a>(&self, reading: &'a Reading) -> impl Future<Output = Option<i64>> + Send + use<'a> {
         let (upstream, asked) = (Arc::clone(&self.upstream), self.model.clone());
-        async move { price::prepare(upstream.provider, &upstream.base_url, asked.as_deref(), reading).await }
+        async move { price::of(upstream.provider, &upstream.base_url, asked.as_deref(), reading).await }
     }
 
     /// Ends it, and gives what is left to wait for.
-    pub(crate) fn finish(mut self, outcome: Outcome, reading: Reading) -> Option<Unwritten> {
-        self.settle(outcome, reading)
+    pub(crate) fn finish(mut self, outcome: Outcome, reading: Reading, usd_nanos: Option<i64>) -> Option<Unwritten> {
+        self.settle(outcome, reading, usd_nanos)
     }
 
-    fn settle(&mut self, outcome: Outcome, reading: Reading) -> Option<Unwritten> {
+    fn settle(&mut self, outcome: Outcome, reading: Reading, usd_nanos: Option<i64>) -> Option<Unwritten> {
         self.settled = true;
         let ended_at = now();
         let asked = self.model.take();
-        let base_url = &self.upstream.base_url;
-        let usd_nanos = price::usd_nanos(self.upstream.provider, base_url, asked.as_deref(), &reading, ended_at);
         // What a broken answer had counted so far is less than what is billed.
         let estimated =
             reading.split_unknown || outcome == Outcome::Cut && reading.usage != outlast_journal::Usage::default();
@@ -187,7 +185,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.settled {
             // The ledger writes the row whether or not anyone waits for it.
-            drop(self.settle(self.fallback, Reading::default()));
+            drop(self.settle(self.fallback, Reading::default(), None));
         }
     }
 }
