@@ -78,10 +78,8 @@ pub(crate) fn retried(run: &mut Run, index: Index) {
 
 /// Puts a task where a new one would be.
 fn wait_again(run: &mut Run, index: Index) {
-    let task = &run.tasks[index as usize];
-    let needs: std::collections::BTreeSet<&TaskId> = task.spec.needs.iter().collect();
-    let open = needs.iter().filter(|need| run.task(need).is_none_or(|need| need.result().is_none())).count();
-    run.tasks[index as usize].needs_open = u32::try_from(open).unwrap_or(u32::MAX);
+    let open = run.needs_open(&run.tasks[index as usize].spec.needs);
+    run.tasks[index as usize].needs_open = open;
     run.set_phase(index, if open == 0 { Phase::Ready } else { Phase::Pending });
 }
 

@@ -136,9 +136,7 @@ fn apply_run(run: &mut Run, fact: &Fact) {
             }
             // Whose attempt is just being ended will wait no longer than for any refusal without an end.
             for index in run.active.clone() {
-                if let Some(end) = run.tasks[index as usize].reported_end() {
-                    *end = None;
-                }
+                run.tasks[index as usize].forget_reported_end();
             }
         }
         Fact::BudgetChanged(allowed) => {

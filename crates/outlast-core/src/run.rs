@@ -117,16 +117,22 @@ impl Run {
             return;
         }
         let index = Index::try_from(self.tasks.len()).unwrap_or(Index::MAX);
-        let needs: BTreeSet<&TaskId> = spec.needs.iter().collect();
-        for &need in &needs {
+        for need in spec.needs.iter().collect::<BTreeSet<_>>() {
             self.dependants.entry(need.clone()).or_default().push(index);
         }
-        let needs_open = needs.iter().filter(|need| self.task(need).is_none_or(|task| task.result().is_none())).count();
+        let needs_open = self.needs_open(&spec.needs);
         self.by_id.insert(id.clone(), index);
         self.same_accounts.add(billing(&spec));
         self.same_scope.add(format!("{:?}", spec.writes));
-        self.tasks.push(Task::new(id, spec, u32::try_from(needs_open).unwrap_or(u32::MAX)));
+        self.tasks.push(Task::new(id, spec, needs_open));
         self.enter(index);
+    }
+
+    /// How many of these tasks, each counted once, have no verified result yet.
+    pub(crate) fn needs_open(&self, needs: &[TaskId]) -> u32 {
+        let open = |need: &&&TaskId| self.task(need).is_none_or(|task| task.result().is_none());
+        let open = needs.iter().collect::<BTreeSet<_>>().iter().filter(open).count();
+        u32::try_from(open).unwrap_or(u32::MAX)
     }
 
     /// Keeps the index of tasks with the same accounts true for one that has others now.

@@ -233,16 +233,25 @@ impl Task {
         }
     }
 
-    /// When the limit ends that its agent has reported, whose attempt is not over yet.
-    pub(crate) const fn reported_end(&mut self) -> Option<&mut Option<Timestamp>> {
-        match &mut self.phase {
+    /// Whether its agent has reported when a limit ends, and its attempt is not over yet.
+    pub(crate) const fn reports_an_end(&self) -> bool {
+        matches!(
+            &self.phase,
             Phase::Live(Attempt {
-                stage:
-                    Stage::Exited(Outcome::Failed { until: end @ Some(_), .. })
-                    | Stage::Ending(EndReason::Failed { until: end @ Some(_), .. }),
+                stage: Stage::Exited(Outcome::Failed { until: Some(_), .. })
+                    | Stage::Ending(EndReason::Failed { until: Some(_), .. }),
                 ..
-            }) => Some(end),
-            _ => None,
+            })
+        )
+    }
+
+    /// Forgets when the limit ends that its agent has reported.
+    pub(crate) fn forget_reported_end(&mut self) {
+        let Phase::Live(attempt) = &mut self.phase else { return };
+        if let Stage::Exited(Outcome::Failed { until, .. }) | Stage::Ending(EndReason::Failed { until, .. }) =
+            &mut attempt.stage
+        {
+            *until = None;
         }
     }
 
