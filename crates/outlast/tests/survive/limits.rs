@@ -24,13 +24,8 @@ fn facts(world: &World, task: &str) -> BTreeMap<String, usize> {
     found
 }
 
-/// The session of each conversation is the same before and after the limit: nothing is read anew.
-#[test]
-fn a01_a_billing_cycle_that_ends_in_the_midst_of_edits_parks_them_and_breaks_nobody_elses_build() {
-    let refuse = Fault::Refuse { reason: RefusalKind::BillingCycle, seconds: Some(8) };
-    let mut closed = rule(3, refuse, Some(4));
-    closed.when.key = Some("sk-real".to_owned());
-    let world = World::with_script(Script::default().with_fault(closed));
+/// Configures a second account beside the first, of the same provider and with a key of its own.
+fn two_accounts(world: &World) {
     std::fs::write(world.env.root().join("key-2"), "sk-other\n").unwrap();
     let account = |name: &str, key: &str| {
         let key = world.env.root().join(key).display().to_string();
@@ -38,6 +33,16 @@ fn a01_a_billing_cycle_that_ends_in_the_midst_of_edits_parks_them_and_breaks_nob
         format!("[account.{name}]\nprovider = \"anthropic\"\nbase_url = {url:?}\nkey_file = {key:?}\n")
     };
     world.env.write_config(&format!("{}{}", account("main", "key"), account("second", "key-2"))).unwrap();
+}
+
+/// The session of each conversation is the same before and after the limit: nothing is read anew.
+#[test]
+fn a01_a_billing_cycle_that_ends_in_the_midst_of_edits_parks_them_and_breaks_nobody_elses_build() {
+    let refuse = Fault::Refuse { reason: RefusalKind::BillingCycle, seconds: Some(8) };
+    let mut closed = rule(3, refuse, Some(4));
+    closed.when.key = Some("sk-real".to_owned());
+    let world = World::with_script(Script::default().with_fault(closed));
+    two_accounts(&world);
     let program = env!("CARGO_BIN_EXE_outlast");
     let other = format!(
         "concurrency = 6\nland = \"auto\"\nhold = \"1s\"\n\n[agent.other]\nkind = \"command\"\n\
@@ -185,13 +190,7 @@ fn an_account_that_is_refused_for_good_leaves_the_work_to_the_next_one() {
     let mut refused = rule(2, Fault::Refuse { reason: RefusalKind::Auth, seconds: None }, None);
     refused.when.key = Some("sk-real".to_owned());
     let world = World::with_script(Script::default().with_fault(refused));
-    std::fs::write(world.env.root().join("key-2"), "sk-other\n").unwrap();
-    let account = |name: &str, key: &str| {
-        let key = world.env.root().join(key).display().to_string();
-        let url = world.provider.url();
-        format!("[account.{name}]\nprovider = \"anthropic\"\nbase_url = {url:?}\nkey_file = {key:?}\n")
-    };
-    world.env.write_config(&format!("{}{}", account("main", "key"), account("second", "key-2"))).unwrap();
+    two_accounts(&world);
     let keys = "writes = [\"parts/one.txt\"]\nagent = \"stubborn\"\nretries = 0";
     let plan = Plan::new(&stubborn("land = \"auto\"", "[\"main\", \"second\"]"));
     world.plan(&plan.task("one", "write parts/one.txt \"part one\\n\"", keys));
@@ -250,13 +249,7 @@ fn a15_in_flight_requests_whose_account_runs_out_do_not_run_into_the_next_togeth
     refused.when.key = Some("sk-real".to_owned());
     let script = Script { latency_ms: THINKS_MS, ..Script::default() };
     let world = World::with_script(script.with_fault(refused));
-    std::fs::write(world.env.root().join("key-2"), "sk-other\n").unwrap();
-    let account = |name: &str, key: &str| {
-        let key = world.env.root().join(key).display().to_string();
-        let url = world.provider.url();
-        format!("[account.{name}]\nprovider = \"anthropic\"\nbase_url = {url:?}\nkey_file = {key:?}\n")
-    };
-    world.env.write_config(&format!("{}{}", account("main", "key"), account("second", "key-2"))).unwrap();
+    two_accounts(&world);
     let agent = stubborn("concurrency = 8\nland = \"auto\"", "[\"main\", \"second\"]");
     let plan = (1..=8).fold(Plan::new(&agent), |plan, n| {
         let keys = format!("writes = [\"parts/t{n}.txt\"]\nagent = \"stubborn\"\nretries = 0");
