@@ -63,9 +63,9 @@ impl UserRepo {
     /// An object cannot be read or written, or git fails.
     pub fn candidate(&self, store: &Store, spec: &CandidateSpec) -> Result<CandidateOutcome> {
         let tip = oid::parse(&spec.target_tip)?;
-        let _lock = store.lock()?;
+        let lock = store.lock()?;
         // The candidate's parent must stay in the user's repository as long as the store knows the candidate.
-        self.set_pin(&spec.run, "target", tip)?;
+        self.set_pin(&lock, &spec.run, "target", tip)?;
         let scratch = Scratch::new(store)?;
         let reader = scratch.reader()?;
         let (base, ours, theirs) =

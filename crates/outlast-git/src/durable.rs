@@ -3,7 +3,7 @@
 use std::fs::{File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
@@ -75,5 +75,15 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
         Ok(()) => path.parent().map_or(Ok(()), sync_dir),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::io("remove", path)(e)),
+    }
+}
+
+/// The paths of all that is in a folder of ours; nothing where there is none.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let all = std::fs::read_dir(folder).and_then(|found| found.map(|entry| entry.map(|e| e.path())).collect());
+    match all {
+        Ok(paths) => Ok(paths),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::io("read", folder)(e)),
     }
 }

@@ -87,7 +87,7 @@ impl UserRepo {
         batch.put(Kind::Commit, &buf)?;
         batch.finish()?;
         // From the pin on, no garbage collection takes them; one that ran just before would show here.
-        self.set_pin(run, &landing_pin(task), commit)?;
+        self.set_pin(&lock, run, &landing_pin(task), commit)?;
         self.git()
             .in_checkout(self.root())
             .args(["rev-list", "--objects", "--quiet"])
@@ -106,7 +106,7 @@ impl UserRepo {
         let full = format!("refs/heads/{}", step.target);
         let found = self.ref_tip(&full)?.map(oid::of);
         if found.as_ref() == Some(&step.new) {
-            self.drop_pin(&step.run, &landing_pin(&step.task))?;
+            self.drop_pin(&lock, &step.run, &landing_pin(&step.task))?;
             return Ok(MoveOutcome::Moved);
         }
         if found != step.old {
@@ -122,7 +122,7 @@ impl UserRepo {
             }
         };
         if outcome == MoveOutcome::Moved {
-            self.drop_pin(&step.run, &landing_pin(&step.task))?;
+            self.drop_pin(&lock, &step.run, &landing_pin(&step.task))?;
         }
         Ok(outcome)
     }

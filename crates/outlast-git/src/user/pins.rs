@@ -8,8 +8,10 @@ use gix::bstr::ByteSlice;
 use gix::objs::Kind;
 use outlast_core::{Oid, RunId};
 
+use crate::git::Call;
+use crate::lock::Lock;
 use crate::source::Source;
-use crate::{Error, Kind as EntryKind, Refusal, Result, Store, UserRepo, oid, tree};
+use crate::{Error, Kind as EntryKind, Refusal, Result, Store, UserRepo, durable, oid, tree};
 
 /// A branch or tag of the user's as tasks' repositories show it.
 struct Tip {
@@ -42,13 +44,13 @@ impl UserRepo {
         let id = oid::parse(base)?;
         self.check_base(store, id)?;
         store.tidy()?;
-        let _lock = store.lock()?;
+        let lock = store.lock()?;
         if store.tips(run)?.is_none() {
             let tips = self.tips()?;
-            self.pin(store, run, id, &tips)?;
+            self.pin(store, &lock, run, id, &tips)?;
             store.keep_tips(run, &packed_refs(&tips))?;
         }
-        self.set_pin(run, &id.to_string(), id)
+        self.set_pin(&lock, run, &id.to_string(), id)
     }
 
     /// Lets go of everything pinned for a run; its workspaces must be gone.
@@ -56,26 +58,38 @@ impl UserRepo {
     /// # Errors
     /// Git fails.
     pub fn unpin(&self, store: &Store, run: &RunId) -> Result<()> {
-        let _lock = store.lock()?;
-        let prefix = format!("refs/outlast/base/{run}/");
+        let lock = store.lock()?;
+        let prefix = format!("{}/", namespace(run));
         let listed =
             self.git().in_checkout(self.root()).args(["for-each-ref", "--format=delete %(refname)", &prefix]).ok()?;
-        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", "--stdin"]).stdin(listed).ok()?;
+        self.update_pins(&lock, run)?.arg("--stdin").stdin(listed).ok()?;
         store.forget_tips(run)
     }
 
     /// Sets one named pin of a run.
-    pub(crate) fn set_pin(&self, run: &RunId, name: &str, id: ObjectId) -> Result<()> {
-        let full = format!("refs/outlast/base/{run}/{name}");
-        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", &full, &id.to_string()]).ok()?;
+    pub(crate) fn set_pin(&self, lock: &Lock, run: &RunId, name: &str, id: ObjectId) -> Result<()> {
+        let full = format!("{}/{name}", namespace(run));
+        self.update_pins(lock, run)?.args([full, id.to_string()]).ok()?;
         Ok(())
     }
 
-    /// Removes one named pin of a run; content when it is not there.
-    pub(crate) fn drop_pin(&self, run: &RunId, name: &str) -> Result<()> {
-        let full = format!("refs/outlast/base/{run}/{name}");
-        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", "-d", &full]).ok()?;
-        Ok(())
+    /// Removes one named pin of a run that was set a moment ago; content when it is not there.
+    ///
+    /// Without git, which would lock all of the repository's packed refs for it and leave that lock behind when it is
+    /// killed. A pin that the user's git has packed meanwhile stays until the run lets go of all.
+    pub(crate) fn drop_pin(&self, _lock: &Lock, run: &RunId, name: &str) -> Result<()> {
+        durable::remove(&self.common_dir().join(namespace(run)).join(name))
+    }
+
+    /// The git command that writes pins of a run. Under the store's lock no other git of ours writes there, and nobody
+    /// else does at all: a lock file that is there was left by a git that was killed.
+    fn update_pins(&self, lock: &Lock, run: &RunId) -> Result<Call> {
+        for file in durable::entries(&self.common_dir().join(namespace(run)))? {
+            if file.extension().is_some_and(|extension| extension == "lock") {
+                durable::remove(&file)?;
+            }
+        }
+        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref"]).holding(lock)
     }
 
     /// All pins of all runs.
@@ -123,7 +137,7 @@ impl UserRepo {
     }
 
     /// Pins the tips that `base` does not contain, and copies the tag objects, which no commit contains.
-    fn pin(&self, store: &Store, run: &RunId, base: ObjectId, tips: &[Tip]) -> Result<()> {
+    fn pin(&self, store: &Store, lock: &Lock, run: &RunId, base: ObjectId, tips: &[Tip]) -> Result<()> {
         let merged = self
             .git()
             .in_checkout(self.root())
@@ -133,8 +147,8 @@ impl UserRepo {
         let merged: std::collections::BTreeSet<&str> = merged.lines().collect();
         let mut wanted: std::collections::BTreeSet<ObjectId> = std::collections::BTreeSet::from([base]);
         wanted.extend(tips.iter().filter(|t| !merged.contains(t.name.as_str())).map(Tip::commit));
-        let commands: String = wanted.iter().map(|id| format!("update refs/outlast/base/{run}/{id} {id}\n")).collect();
-        self.git().in_checkout(self.root()).args(["update-ref", "--no-deref", "--stdin"]).stdin(commands).ok()?;
+        let commands: String = wanted.iter().map(|id| format!("update {}/{id} {id}\n", namespace(run))).collect();
+        self.update_pins(lock, run)?.arg("--stdin").stdin(commands).ok()?;
 
         let reader = store.reader();
         let mut batch = store.objects().batch()?;
@@ -145,6 +159,11 @@ impl UserRepo {
         }
         batch.finish()
     }
+}
+
+/// Where the pins of a run are.
+fn namespace(run: &RunId) -> String {
+    format!("refs/outlast/base/{run}")
 }
 
 /// The tips as the file `packed-refs` of a repository, sorted as git wants it.

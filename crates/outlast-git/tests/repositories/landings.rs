@@ -86,6 +86,33 @@ fn a_landing_is_one_commit_in_the_users_name_on_a_branch_of_the_run() {
 }
 
 #[test]
+fn locks_that_killed_gits_of_ours_have_left_on_pins_are_removed() {
+    let world = World::new();
+    let end = done(&world, "t");
+    let pins = world.repo.join(format!(".git/refs/outlast/base/{}", world.run));
+    let leave = || {
+        for name in ["target", "landing-t", world.base.as_str()] {
+            write(&pins, &format!("{name}.lock"), "");
+        }
+    };
+    leave();
+    world.user.pin_base(&world.store, &world.run, &world.base).unwrap();
+    leave();
+    let candidate = world.ready("t", &end, &world.base);
+    leave();
+    let step = world.published("t", "landed", None, &candidate);
+    // This one is the user's: what they do with all of their refs is none of a landing's business.
+    write(&world.repo, ".git/packed-refs.lock", "");
+    assert_eq!(go(&world, &step), MoveOutcome::Moved);
+    assert_eq!(tip(&world, "landed"), step.new);
+    assert!(!pins.join("landing-t").exists(), "the landing's pin outlived it");
+    std::fs::remove_file(world.repo.join(".git/packed-refs.lock")).unwrap();
+    leave();
+    world.user.unpin(&world.store, &world.run).unwrap();
+    assert_eq!(git(&world.repo, &["for-each-ref", "refs/outlast"]), "");
+}
+
+#[test]
 fn a_lock_that_a_killed_git_of_ours_has_left_on_the_target_is_removed_and_nobody_elses() {
     let world = World::new();
     let step = step(&world, "landed/here");
