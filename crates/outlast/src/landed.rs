@@ -148,7 +148,7 @@ fn commits(run: &Run) -> BTreeMap<&TaskId, &Oid> {
 }
 
 /// Whether the same is to be done: who does it, for how long, after what and how it is checked is not what.
-fn is_same(before: &Task, now: &Task) -> bool {
+pub(crate) fn is_same(before: &Task, now: &Task) -> bool {
     let what = |task: &Task| {
         let Task { goal, writes, reads, steps, example, output, .. } = task.clone();
         (goal, writes, reads, steps, example, output)
@@ -180,7 +180,8 @@ fn tell_of_others(plan: &Plan, journalled: &Journalled, landed: &BTreeMap<TaskId
     }
 }
 
-fn names(tasks: &[&TaskId]) -> String {
+/// Names tasks, and sums up the rest of many.
+pub(crate) fn names(tasks: &[&TaskId]) -> String {
     let shown: Vec<&str> = tasks.iter().take(NAMED_MAX).map(|task| task.as_str()).collect();
     match tasks.len().saturating_sub(NAMED_MAX) {
         0 => shown.join(", "),

@@ -13,6 +13,7 @@ mod remote;
 mod selection;
 mod session;
 mod text;
+mod unfinished;
 mod watch;
 
 use std::process::ExitCode;

@@ -20,6 +20,7 @@ use crate::session::block_on;
 use crate::text::budget::usd_text;
 use crate::text::screen::short;
 use crate::text::{self, findings, styled};
+use crate::unfinished;
 use crate::watch::{Stay, Watch};
 
 pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
@@ -27,6 +28,10 @@ pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let home = given.places.home.repository(repository.common_dir());
     let (mut plan, whole, files) = plan_of(&given, &repository, run)?;
     let journalled = if run.again { None } else { Journalled::load(home.clone())? };
+    // Beside a living engine that engine is named below.
+    if run.dry_run || given.places.home.engine().is_none() {
+        unfinished::refuse(&plan, journalled.as_ref())?;
+    }
     let landed = landed::leave_out(&mut plan, journalled.as_ref(), &repository)?;
     if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
         return nothing_left(&given, journalled, id);

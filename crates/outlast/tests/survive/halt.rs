@@ -103,6 +103,73 @@ fn an_interrupted_run_saves_its_work_and_says_130_or_143() {
 }
 
 #[test]
+fn a_second_run_does_not_begin_anew_what_an_unfinished_one_goes_on_with() {
+    type Halt = fn(&World, Running);
+    let halts: [(&str, Halt); 3] = [
+        ("killed", |_, run| assert!(run.kill_9().was_killed())),
+        ("paused", |world, run| {
+            world.run(&["pause"]).ends(0);
+            run.end().ends(6);
+        }),
+        ("stopped", |world, run| {
+            world.run(&["stop"]).ends(0);
+            run.end().ends(0);
+        }),
+    ];
+    for (how, halt) in halts {
+        let world = stuck_in_the_second_turn();
+        let run = world.start(&["run", "--yes"]);
+        in_the_second_turn(&world);
+        halt(&world, run);
+        let before = world.status();
+        let id = before["run"].as_str().unwrap().to_owned();
+        let asked = world.provider.log().len();
+        for arguments in [&["run", "--yes"][..], &["run", "--yes", "--detach"], &["run", "--dry-run"]] {
+            let told = world.run(arguments).ends(3).says("error[plan/unfinished-run]").says("paid for twice");
+            let told = told.says(&format!("run `{id}` is not finished and still has to do: works"));
+            told.says(&format!("outlast resume {id}")).says("outlast run --again");
+        }
+        let told = world.run(&["run", "--yes", "--json"]).ends(3).json();
+        assert_eq!(told["error"]["code"], "plan/unfinished-run", "{how}");
+        assert_eq!(told["error"]["related"][0], id.as_str(), "{how}");
+        let runs = world.run(&["--json"]).ends(0).json();
+        assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{how}");
+        assert_eq!(
+            (world.provider.log().len(), world.status()["tasks"][0]["attempts"].as_u64()),
+            (asked, Some(1)),
+            "{how}"
+        );
+        world.run(&["resume"]).ends(0);
+        world.all_are("landed");
+        world.run(&["run", "--yes"]).ends(0).says("nothing is left to do");
+        world.nothing_is_left();
+    }
+}
+
+#[test]
+fn another_task_starts_beside_an_unfinished_run_and_the_same_one_does_where_that_is_said() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    world.run(&["stop"]).ends(0);
+    run.end().ends(0);
+    let first = world.status()["run"].clone();
+    let script = "write parts/one.txt \"part one\\n\"\nwrite parts/two.txt \"part two\\n\"";
+    let both = Plan::new("land = \"auto\"").task("works", script, "writes = [\"parts/**\"]\nretries = 0").part("other");
+    world.plan(&both);
+    let told = world.run(&["run", "--yes"]).ends(3).says("still has to do: works");
+    told.says("other is not in that run as the plan has it now");
+    world.run(&["run", "--yes", "--only", "other"]).ends(0);
+    world.run(&["run", "--yes", "--again", "--only", "works"]).ends(0);
+    let status = world.status();
+    assert_ne!(status["run"], first);
+    assert_eq!((&status["tasks"][0]["state"], &status["tasks"][0]["attempts"]), (&"landed".into(), &1.into()));
+    // What was started once more has taken the place of what it was before.
+    world.run(&["run", "--yes"]).ends(0).says("nothing is left to do");
+    world.nothing_is_left();
+}
+
+#[test]
 fn a_paused_run_without_an_engine_stays_paused_until_it_is_resumed() {
     let world = stuck_in_the_second_turn();
     let run = world.start(&["run", "--yes"]);

@@ -1,0 +1,65 @@
+//! Tasks of a plan that a run which is not over has begun or still has to begin: a second run would pay for them twice.
+
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::plan::{Plan, Task};
+use outlast_core::run::{Mode, Run};
+use outlast_engine::load_plan;
+
+use crate::failure::Failure;
+use crate::landed::{is_same, names};
+use crate::selection::Journalled;
+
+/// Refuses to start tasks that a run which is not over goes on with, as they stand in the plan.
+///
+/// The newest run that holds a task decides: whoever started it once more has given up the one before.
+///
+/// # Errors
+/// `plan/unfinished-run`, with the command that goes on with that run.
+pub(crate) fn refuse(plan: &Plan, journalled: Option<&Journalled>) -> Result<(), Failure> {
+    let Some(journalled) = journalled else { return Ok(()) };
+    let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
+    let Some(oldest) = runs.iter().rposition(|run| !is_over(run)) else { return Ok(()) };
+    let mut wanted: Vec<&Task> = plan.tasks.iter().collect();
+    for run in &runs[..=oldest] {
+        // A plan that is gone tells nothing: nobody could go on with its run either.
+        let Ok(before) = load_plan(&journalled.home, &run.spec.plan) else { continue };
+        let (same, others): (Vec<&Task>, Vec<&Task>) =
+            wanted.into_iter().partition(|task| before.task(&task.id).is_some_and(|before| is_same(before, task)));
+        let goes_on = |task: &&&Task| run.task(&task.id).is_some_and(|task| is_open(task.state()));
+        let open: Vec<&Task> = same.iter().filter(goes_on).copied().collect();
+        if !is_over(run) && !open.is_empty() {
+            return Err(refused(run, &open, &others));
+        }
+        wanted = others;
+    }
+    Ok(())
+}
+
+const fn is_over(run: &Run) -> bool {
+    matches!(run.mode, Mode::Finished(_))
+}
+
+/// Whether its run goes on with a task by itself: what has failed or waits for a person it does not.
+fn is_open(state: &str) -> bool {
+    !matches!(state, "done" | "landed" | "discarded" | "stale" | "failed" | "blocked")
+}
+
+fn refused(run: &Run, open: &[&Task], others: &[&Task]) -> Failure {
+    let ids = |tasks: &[&Task]| names(&tasks.iter().map(|task| &task.id).collect::<Vec<_>>());
+    let id = &run.id;
+    let what = format!("run `{id}` is not finished and still has to do: {}", ids(open));
+    let mut told = Diagnostic::error("plan/unfinished-run", ExitCode::Plan, what)
+        .because("a second run would begin the same tasks anew, and what was begun would be paid for twice")
+        .about(id.to_string());
+    if !others.is_empty() {
+        let plural = if others.len() == 1 { "is" } else { "are" };
+        told = told.because(format!(
+            "{} {plural} not in that run as the plan has it now: `outlast run` starts that when the run is over",
+            ids(others)
+        ));
+    }
+    told.fix(format!("outlast resume {id}    # goes on where it was"))
+        .fix("outlast run --again    # starts every task anew, also what has landed")
+        .into()
+}
