@@ -96,6 +96,8 @@ codes! {
     UnknownPlaceholder = "plan/unknown-placeholder", Error, "Nobody can say what the program would have to be given in its place.";
     /// An agent of the kind `command` without a command, or another kind with one.
     AgentCommand = "plan/agent-command", Error, "An agent is started by its kind's own recipe or, for the kind `command`, by its command.";
+    /// The program of an agent is to come from the repository, and is not committed there.
+    AgentProgram = "plan/agent-program", Error, "Agents work on what is committed: every try of every task would end before it began.";
     /// A setting of the plan above the user's ceiling.
     AboveCeiling = "plan/above-ceiling", Warning, "Your own configuration sets the ceiling; a plan cannot raise it.";
     /// `auto` concurrency that the user's ceiling cuts.

@@ -117,7 +117,9 @@ const COMMAND: &str = "
 
 Any program, run in the task's workspace. In arguments and in values of `env`, a lower-case word in braces is a placeholder
 and has to be one of these; `{{word}}` stands for the text `{word}`, and `${word}` is left to a shell. The program itself
-holds none. It has to be on the `PATH`, or in the commit that the run starts from.
+holds none. It has to be on the `PATH`, or in the commit that the run starts from, where it has to be executable; `check` and
+`run` refuse a plan where it is neither, unless `setup` or a needed task may make it. The same holds for the script of a
+`sh`, `python3`, `node` and the like that is their first argument.
 ";
 
 const ENVIRONMENT: &str = "

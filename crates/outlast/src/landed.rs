@@ -68,14 +68,7 @@ fn find(plan: &Plan, journalled: &Journalled, repository: &UserRepo) -> Result<B
     let refused = |error| Failure::from(outlast_engine::Error::from(error));
     let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
     runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
-    let base = match &plan.run.target {
-        Some(target) => repository.branch_tip(target).map_err(refused)?,
-        None => None,
-    };
-    let base = match base {
-        Some(tip) => tip,
-        None => repository.head().map_err(refused)?.commit,
-    };
+    let base = crate::base::commit(plan, repository)?;
     let mut found: BTreeMap<TaskId, Place> = BTreeMap::new();
     for run in runs {
         let landed = commits(run);

@@ -2,6 +2,7 @@
 
 mod approval;
 mod args;
+mod base;
 mod commands;
 mod detach;
 mod failure;

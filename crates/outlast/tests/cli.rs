@@ -18,6 +18,8 @@ mod init;
 mod people;
 #[path = "cli/plan.rs"]
 mod plan;
+#[path = "cli/programs.rs"]
+mod programs;
 #[path = "cli/provider.rs"]
 mod provider;
 #[path = "cli/reference.rs"]

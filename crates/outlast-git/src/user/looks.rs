@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use gix::objs::tree::EntryKind;
 use outlast_core::Oid;
 
-use crate::{Result, UserRepo, oid};
+use crate::{Kind, Result, UserRepo, oid, workspace};
 
 impl UserRepo {
     /// Those of these commits that are not in the history of `tip`, or are not in the repository at all.
@@ -70,6 +71,47 @@ impl UserRepo {
     /// The repository cannot be read.
     pub fn branch_tip(&self, branch: &str) -> Result<Option<Oid>> {
         Ok(self.ref_tip(&format!("refs/heads/{branch}"))?.map(oid::of))
+    }
+
+    /// What a path is in a commit; nothing where there is no file of that name.
+    ///
+    /// # Errors
+    /// The repository cannot be read, or has no such commit.
+    pub fn entry(&self, commit: &Oid, path: &str) -> Result<Option<Kind>> {
+        let repo = self.gix()?;
+        let commit = repo.find_commit(oid::parse(commit)?).map_err(|e| self.refused(e))?;
+        let tree = commit.tree().map_err(|e| self.refused(e))?;
+        let found = tree.lookup_entry_by_path(path).map_err(|e| self.refused(e))?;
+        Ok(found.and_then(|entry| match entry.mode().kind() {
+            EntryKind::Tree => None,
+            EntryKind::Blob => Some(Kind::File),
+            EntryKind::BlobExecutable => Some(Kind::Executable),
+            EntryKind::Link => Some(Kind::Link),
+            EntryKind::Commit => Some(Kind::Gitlink),
+        }))
+    }
+
+    /// Whether git ignores a path of the checkout that is in no index.
+    ///
+    /// # Errors
+    /// Git refuses, or cannot be started.
+    pub fn is_ignored(&self, path: &str) -> Result<bool> {
+        let answer = self.git.in_checkout(&self.root).args(["check-ignore", "--quiet", "--", path]).run()?;
+        match answer.code() {
+            Some(0) => Ok(true),
+            // 1: it is not (git-check-ignore).
+            Some(1) => Ok(false),
+            _ => Err(answer.into_error()),
+        }
+    }
+
+    /// Whether `.worktreeinclude` brings an ignored file of the checkout into each workspace.
+    ///
+    /// # Errors
+    /// Git refuses, or cannot be started.
+    pub fn is_brought_along(&self, path: &str) -> Result<bool> {
+        let named = workspace::include::named(self)?;
+        Ok(named.iter().any(|named| named == path.as_bytes()))
     }
 
     /// What of the user's checkout is in no commit: paths that are changed, new or gone, as `git status` names them

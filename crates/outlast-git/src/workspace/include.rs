@@ -25,17 +25,23 @@ pub(crate) struct Copied {
 /// Copies what the checkout's `.worktreeinclude` names into the tree at `to`.
 pub(crate) fn copy(user: &UserRepo, to: &Path) -> Result<Copied> {
     let mut result = Copied::default();
-    let list = user.root().join(".worktreeinclude");
-    if !list.is_file() {
+    let named = named(user)?;
+    if named.is_empty() {
         return Ok(result);
     }
     let source = Folder::root(user.root()).map_err(Error::io("open", user.root()))?;
-    for path in named_and_ignored(user, &list)? {
+    for path in named {
         let copied =
             copy_one(&source, to, path.as_bstr()).map_err(Error::io("copy to", to.join(path.to_path_lossy())))?;
         if copied { result.copied.push(path.into()) } else { result.left_out.push(path.into()) }
     }
     Ok(result)
+}
+
+/// What the checkout's `.worktreeinclude` names; nothing where there is none.
+pub(crate) fn named(user: &UserRepo) -> Result<Vec<BString>> {
+    let list = user.root().join(".worktreeinclude");
+    if list.is_file() { named_and_ignored(user, &list) } else { Ok(Vec::new()) }
 }
 
 /// The untracked files that both the list and the ignore rules name.

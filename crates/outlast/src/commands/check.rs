@@ -5,13 +5,15 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use outlast_api::{CheckView, Diagnostic, EdgeView, ExitCode, FindingView, schema};
-use outlast_config::{Analysis, Checked, Edge, Finding, Reason, Severity, analyse, approval_hash, read_plan};
+use outlast_config::{Analysis, Checked, Code, Edge, Finding, Reason, Severity, analyse, approval_hash, read_plan};
 use outlast_core::TaskId;
 use outlast_core::plan::Plan;
+use outlast_engine::AbsentProgram;
 use serde::Serialize;
 
 use crate::approval;
 use crate::args::Check;
+use crate::base;
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::text::{self, findings};
@@ -20,7 +22,13 @@ pub(crate) fn perform(given: &Given, check: &Check) -> Result<ExitCode, Failure>
     let repository = given.places.repository()?;
     let user = given.places.user_config()?;
     let files = given.places.plan_files(repository.root(), check.plan.as_deref())?;
-    let checked = read_plan(&files, Some(&user));
+    let mut checked = read_plan(&files, Some(&user));
+    if let Some(plan) = checked.plan.as_ref().filter(|_| check.prompt.is_none()) {
+        let absent: Vec<Finding> = base::absent(plan, &repository)?.iter().map(unfound).collect();
+        if !absent.is_empty() {
+            checked = Checked { plan: None, findings: absent };
+        }
+    }
     match &check.prompt {
         Some(task) => show_prompt(given, &checked, task),
         None => {
@@ -29,6 +37,12 @@ pub(crate) fn perform(given: &Given, check: &Check) -> Result<ExitCode, Failure>
             show_plan(given, &files.name, &checked, approved)
         }
     }
+}
+
+/// A program that agents would not find, as a finding.
+fn unfound(absent: &AbsentProgram) -> Finding {
+    let message = format!("{absent}: {}", absent.why());
+    Finding::new(Code::AgentProgram, None, message).fix(absent.fix()).task(&absent.task)
 }
 
 fn show_plan(given: &Given, name: &str, checked: &Checked, approved: bool) -> Result<ExitCode, Failure> {

@@ -3,12 +3,14 @@
 
 use outlast_api::{Act, Acted, ExitCode};
 use outlast_core::admit::Command;
+use outlast_core::plan::Plan;
 use outlast_core::record::Assigned;
 use outlast_core::run::{Mode, Run};
-use outlast_core::{Core, RunId, TaskId};
-use outlast_engine::{assigned, load_plan, perform as act};
+use outlast_core::{AgentName, Core, RunId, TaskId};
+use outlast_engine::{absent_programs, assigned, load_plan, perform as act};
 
 use crate::args::{Resume, Retry, TaskSelection};
+use crate::base;
 use crate::commands::status::{now, view};
 use crate::commands::{Given, budget, print_json, say};
 use crate::failure::Failure;
@@ -48,11 +50,23 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
     let assign = match &retry.agent {
         Some(agent) => {
             let plan = load_plan(&journalled.home, &run.spec.plan)?;
+            refuse_absent(&given, run, plan.clone(), &wanted, agent)?;
             Some(assigned(&plan, agent, &accounts(&given.places.user_config()?)?)?)
         }
         None => None,
     };
     go_on(given, GoingOn { run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait })
+}
+
+/// Refuses to give tasks to an agent whose program is not in the commit that their run started from.
+fn refuse_absent(given: &Given, run: &Run, mut plan: Plan, wanted: &[TaskId], agent: &str) -> Result<(), Failure> {
+    // Whoever is elsewhere asks an engine that has the repository.
+    let Ok(repository) = given.places.repository() else { return Ok(()) };
+    let agent = AgentName::new(agent);
+    plan.tasks.iter_mut().filter(|task| wanted.contains(&task.id)).for_each(|task| task.agent = agent.clone());
+    let mut absent = absent_programs(&plan, &repository, &run.spec.base)?;
+    absent.retain(|absent| absent.agent == agent);
+    base::refuse_absent(&absent)
 }
 
 /// The tasks that a selection names; what others wait for comes before them.

@@ -11,6 +11,7 @@ use outlast_git::UserRepo;
 
 use crate::approval;
 use crate::args::Run;
+use crate::base;
 use crate::commands::status::{now, view};
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
@@ -36,6 +37,7 @@ pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
         return nothing_left(&given, journalled, id);
     }
+    base::refuse_absent(&base::absent(&plan, &repository)?)?;
     say_what_agents_miss(&repository, &plan, &files)?;
     if run.dry_run {
         return dry_run(&plan);
@@ -81,11 +83,7 @@ fn say_what_agents_miss(repository: &UserRepo, plan: &Plan, files: &[String]) ->
     if paths.is_empty() {
         return Ok(());
     }
-    let tip = plan.run.target.as_ref().map(|target| repository.branch_tip(target)).transpose();
-    let tip = match tip.map_err(outlast_engine::Error::from)?.flatten() {
-        Some(tip) => tip,
-        None => repository.head().map_err(outlast_engine::Error::from)?.commit,
-    };
+    let tip = base::commit(plan, repository)?;
     let named: Vec<String> = paths.iter().take(NAMED_MAX).map(|path| text::shown(path)).collect();
     let more = match paths.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
