@@ -64,6 +64,12 @@ pub trait Adapter: Sync {
     /// Within the bounds of [`ResearchState`]; a tool that is not known is passed over.
     fn research(&self, conversation: &Conversation) -> ResearchState;
 
+    /// What it ended with, where that is nothing but a provider's error: an agent that has changed nothing ended by that,
+    /// whatever its exit code says, and so did one that ran out of time.
+    fn last_word(&self, summary: &Summary) -> Option<Verdict> {
+        verdict::last_word(summary)
+    }
+
     /// Judges an attempt that has ended.
     fn judge(&self, exit: &Exit, summary: &Summary) -> Verdict {
         verdict::judge(exit, summary)

@@ -10,6 +10,7 @@ use outlast_core::research::{Conversation, ResearchState};
 use crate::event::Summary;
 use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
+use crate::report::reported;
 use crate::stream::plain::Plain;
 use crate::verdict::{self, Exit, ExitStatus, Verdict};
 use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session, discover, refusal, research};
@@ -87,24 +88,31 @@ impl Adapter for Command {
             _ if exit.lingered && result.is_some_and(|(ok, _)| *ok) => verdict::finished(said),
             status => {
                 // What only a provider says of an account or a conversation is the cause, whoever repeats it.
-                if let Some((class, line)) = verdict::complaint(summary)
-                    && matches!(
-                        class,
-                        Class::WindowQuota | Class::Billing | Class::ContextOverflow | Class::CorruptSession
-                    )
-                {
-                    return verdict::failed(class, line.to_owned());
+                if let Some((class, at)) = verdict::named_by(summary, names_a_cause) {
+                    return verdict::by_report(class, &verdict::report_at(summary, at, class));
                 }
                 if let Some((_, text)) = result.filter(|(_, text)| refusal::is_limit_alone(text)) {
-                    return verdict::failed(refusal::classify(None, text), text.clone());
+                    return verdict::by_report(refusal::classify(None, text), text);
                 }
                 if summary.rejected.is_some() {
                     return verdict::ended_badly(status, summary);
+                }
+                if let Some(verdict) = verdict::last_word(summary) {
+                    return verdict;
                 }
                 let last = summary.complaints.back().map(|line| format!(": {line}")).unwrap_or_default();
                 verdict::failed(Class::Crash, format!("it ended with {}{last}", verdict::named(status)))
             }
         }
+    }
+}
+
+/// What a line of a program's error output says, where only a provider says so of an account or a conversation, or where the
+/// line is nothing but the report of a failed request: that is the cause, whoever repeats it.
+fn names_a_cause(line: &str) -> Option<Class> {
+    match refusal::classify(None, line) {
+        class @ (Class::WindowQuota | Class::Billing | Class::ContextOverflow | Class::CorruptSession) => Some(class),
+        _ => reported(line),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use outlast_core::reset::{self, Said};
-use outlast_core::{Timestamp, Usage};
+use outlast_core::{Class, Timestamp, Usage};
 
 use crate::refusal;
+use crate::report::{is_about_to_retry, last_line, reported, waits_for_input};
 
 /// One thing an agent's output said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,10 @@ pub enum Event {
     Skipped,
 }
 
+fn is_limit(class: Option<Class>) -> bool {
+    class.is_some_and(Class::is_limit)
+}
+
 /// How many of the last lines of error output a summary keeps: the cause of a failed start is among the last few.
 const COMPLAINTS_MAX: usize = 8;
 
@@ -83,6 +88,10 @@ pub struct Summary {
     pub rejected: Option<Option<Timestamp>>,
     /// Requests sent again.
     pub retries: u32,
+    /// What the request was refused for that it waits to send again, unless an answer or a tool followed: status and text.
+    pub retried_for: Option<(Option<u16>, String)>,
+    /// How often in a row it said that its provider refuses it, and nothing else between.
+    pub refusals: u32,
     /// What the CLI counts as used.
     pub usage: Option<Usage>,
     /// The last lines of error output.
@@ -98,18 +107,34 @@ impl Summary {
                 self.turns += 1;
                 self.provider_error = None;
                 self.rejected = None;
+                self.goes_on();
             }
             Event::ToolStarted { name, summary } => {
                 self.tools += 1;
+                self.goes_on();
                 self.last_tool = Some(format!("{name} {summary}").trim_end().to_owned());
             }
-            Event::Text(text) => self.last_text = Some(text.clone()),
-            Event::Retry { .. } => self.retries += 1,
+            Event::Text(text) => {
+                let line = last_line(text).unwrap_or_default();
+                if is_limit(reported(line)) {
+                    self.refusals = self.refusals.saturating_add(1);
+                } else if !is_about_to_retry(line) {
+                    self.goes_on();
+                }
+                self.last_text = Some(text.clone());
+            }
+            Event::Retry { status, text } => {
+                self.retries += 1;
+                self.retried_for = Some((*status, text.clone()));
+                let is_refusal = is_limit(Some(refusal::classify(*status, text)));
+                self.refusals = self.refusals.saturating_add(u32::from(is_refusal));
+            }
             Event::ProviderError { status, text } => self.provider_error = Some((*status, text.clone())),
             Event::Rejected { resets_at } => self.rejected = Some(*resets_at),
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::Result { ok, text } => self.result = Some((*ok, text.clone())),
             Event::Complaint(line) => {
+                self.refusals = self.refusals.saturating_add(u32::from(is_limit(reported(line))));
                 if self.complaints.len() == COMPLAINTS_MAX {
                     self.complaints.pop_front();
                 }
@@ -119,18 +144,23 @@ impl Summary {
         }
     }
 
-    /// When the limit ends that it was ended by, by what it said: a structured event first, then what it gave as the
-    /// cause, then its error output.
-    pub fn limit_ends(&self, said: Said<'_>) -> Option<Timestamp> {
+    /// An answer or a tool followed: what was refused before is not what it ends by.
+    fn goes_on(&mut self) {
+        self.refusals = 0;
+        self.retried_for = None;
+    }
+
+    /// When the limit ends that it was ended by: a structured event says so best, else the very report that the verdict was
+    /// drawn from. A time that stands elsewhere in its output is another limit's, or none.
+    pub fn limit_ends(&self, report: &str, said: Said<'_>) -> Option<Timestamp> {
         let event = self.rejected.flatten().and_then(|at| reset::within(at, said.at));
-        let stated = |text: &str| reset::stated(text, said);
-        let is_limit = |line: &&String| refusal::classify(None, line).is_limit();
-        event
-            .or_else(|| stated(&self.provider_error.as_ref()?.1))
-            .or_else(|| stated(&self.result.as_ref()?.1))
-            .or_else(|| self.complaints.iter().rev().filter(is_limit).find_map(|line| stated(line)))
-            // The line after the one that names it may say until when.
-            .or_else(|| self.complaints.iter().rev().find_map(|line| stated(line)))
+        event.or_else(|| reset::stated(report, said))
+    }
+
+    /// Whether all it has done is to say that it waits for its standard input, which is at its end: it never begins.
+    pub fn waits_for_input(&self) -> bool {
+        let is_silent = self.turns == 0 && self.tools == 0 && self.last_text.is_none() && self.result.is_none();
+        is_silent && !self.complaints.is_empty() && self.complaints.iter().all(|line| waits_for_input(line))
     }
 
     /// Whether the CLI has said its last word, so that it should end by itself soon.

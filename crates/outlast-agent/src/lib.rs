@@ -28,6 +28,7 @@ pub mod prompt;
 mod qwen;
 mod reader;
 pub mod refusal;
+mod report;
 mod research;
 mod stream;
 mod verdict;

@@ -44,7 +44,7 @@ pub(crate) fn is_limit_alone(text: &str) -> bool {
 fn in_words(says: &dyn Fn(&[&str]) -> bool) -> Class {
     let table: [(&[&str], Class); 4] = [
         (&["overloaded", "no capacity"], Class::Overload),
-        (&["rate limit", "too many requests"], Class::MinuteLimit),
+        (&["rate limit", "rate_limit", "too many requests", "throttl", "resource_exhausted"], Class::MinuteLimit),
         (&["invalid api key", "failed to authenticate", "unauthorized"], Class::Auth),
         (NETWORK, Class::Network),
     ];

@@ -6,6 +6,7 @@ use outlast_core::Class;
 use crate::account::ClosingAccount;
 use crate::event::Summary;
 use crate::refusal;
+use crate::report::{last_report, reported};
 use crate::stream::shorten;
 
 /// How the agent's process ended.
@@ -52,6 +53,8 @@ pub enum Verdict {
         class: Class,
         /// Why, for people.
         why: String,
+        /// The report that it was drawn from, whole: when a limit ends is stated there, or nowhere. Empty where there is none.
+        report: String,
     },
     /// It asks to be tried again later.
     TryLater,
@@ -67,26 +70,26 @@ pub(crate) fn judge(exit: &Exit, summary: &Summary) -> Verdict {
     if let Some((status, text)) = &summary.provider_error {
         let class = class_of(*status, text, summary);
         let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-        return failed(class, format!("the provider's refusal reached the agent{status}: {}", shorten(text)));
+        let why = format!("the provider's refusal reached the agent{status}: {}", shorten(text));
+        return Verdict::Failed { class, why, report: text.clone() };
     }
     match (&summary.result, exit.status) {
         (Some((true, text)), ExitStatus::Code(0)) => finished(text),
         (Some((true, text)), _) if exit.lingered => finished(text),
         // Some report success in the same breath as a limit; then it stands by itself.
-        (Some((true, text)), _) if refusal::is_limit_alone(text) => {
-            failed(class_of(None, text, summary), shorten(text))
-        }
+        (Some((true, text)), _) if refusal::is_limit_alone(text) => by_report(class_of(None, text, summary), text),
         (Some((true, _)), status) => {
             failed(Class::Crash, format!("it reported success, then ended with {}", named(status)))
         }
         (Some((false, text)), _) => match class_of(None, text, summary) {
             Class::Unknown => match complaint(summary) {
-                Some((class, line)) => failed(class, shorten(line)),
+                Some((class, report)) => by_report(class, &report),
                 None => failed(Class::GaveUp, format!("it ended without success: {}", shorten(text))),
             },
-            class => failed(class, shorten(text)),
+            class => by_report(class, text),
         },
-        (None, ExitStatus::Code(0)) => failed(Class::GaveUp, "it ended with exit code 0 and no result".to_owned()),
+        (None, ExitStatus::Code(0)) => last_word(summary)
+            .unwrap_or_else(|| failed(Class::GaveUp, "it ended with exit code 0 and no result".to_owned())),
         (None, status) => ended_badly(status, summary),
     }
 }
@@ -106,8 +109,8 @@ pub(crate) fn ended_badly(status: ExitStatus, summary: &Summary) -> Verdict {
     if summary.rejected.is_some() {
         return failed(Class::WindowQuota, "a window of its account is used up".to_owned());
     }
-    if let Some((class, line)) = complaint(summary) {
-        return failed(class, shorten(line));
+    if let Some((class, report)) = complaint(summary) {
+        return by_report(class, &report);
     }
     let said = summary.complaints.back().map(|line| format!(": {}", shorten(line))).unwrap_or_default();
     let why = format!("it ended with {}{said}", named(status));
@@ -124,15 +127,61 @@ fn class_of(status: Option<u16>, text: &str, summary: &Summary) -> Class {
     }
 }
 
-/// The last line of error output that names a cause, and its class.
-pub(crate) fn complaint(summary: &Summary) -> Option<(Class, &str)> {
-    let classified = summary.complaints.iter().rev().map(|line| (refusal::classify(None, line), line.as_str()));
-    classified.into_iter().find(|(class, _)| *class != Class::Unknown)
+/// What an agent ended with, where that is nothing but a provider's error: whatever its exit code says, one that has changed
+/// nothing ended by it, and so did one that ran out of time.
+pub(crate) fn last_word(summary: &Summary) -> Option<Verdict> {
+    if let Some((status, text)) = summary.provider_error.as_ref().or(summary.retried_for.as_ref()) {
+        let class = class_of(*status, text, summary);
+        return (class != Class::Unknown).then(|| by_report(class, text));
+    }
+    if summary.rejected.is_some() {
+        return Some(failed(Class::WindowQuota, "a window of its account is used up".to_owned()));
+    }
+    let said = summary.result.as_ref().map(|(_, text)| text).or(summary.last_text.as_ref());
+    let complained = || {
+        let (class, at) = named_by(summary, reported)?;
+        let is_last = at + 2 >= summary.complaints.len();
+        is_last.then(|| (class, report_at(summary, at, class)))
+    };
+    let (class, report) = said.and_then(|text| last_report(text)).or_else(complained)?;
+    Some(by_report(class, &report))
+}
+
+/// The last report in its error output that names a cause, and its class.
+pub(crate) fn complaint(summary: &Summary) -> Option<(Class, String)> {
+    let class_of = |line: &str| Some(refusal::classify(None, line)).filter(|class| *class != Class::Unknown);
+    named_by(summary, class_of).map(|(class, at)| (class, report_at(summary, at, class)))
+}
+
+/// The last line of error output that names a cause for this reader of lines, and its place.
+pub(crate) fn named_by(summary: &Summary, class_of: impl Fn(&str) -> Option<Class>) -> Option<(Class, usize)> {
+    let lines = summary.complaints.iter().enumerate().rev();
+    lines.into_iter().find_map(|(at, line)| Some((class_of(line)?, at)))
+}
+
+/// The report whose last line that names the cause stands at a place: that line, those right before it that say the same
+/// again, and the one after it, which may say until when. What stands elsewhere speaks of something else.
+pub(crate) fn report_at(summary: &Summary, at: usize, class: Class) -> String {
+    let names = |line: &String| refusal::classify(None, line);
+    let lines = &summary.complaints;
+    let before = lines.range(..at).rev().take_while(|line| names(line) == class).count();
+    let after = lines.range(at + 1..).take(1).filter(|line| names(line) == Class::Unknown).count();
+    let (first, last) = (at - before, at + after);
+    // The latest of them counts, and is read first for people.
+    let mut report = vec![lines[at].as_str()];
+    report.extend(lines.range(at + 1..=last).map(String::as_str));
+    report.extend(lines.range(first..at).rev().map(String::as_str));
+    report.join("\n")
+}
+
+/// A failure that a report names the cause of.
+pub(crate) fn by_report(class: Class, report: &str) -> Verdict {
+    Verdict::Failed { class, why: shorten(report), report: report.to_owned() }
 }
 
 /// A failure.
 pub(crate) const fn failed(class: Class, why: String) -> Verdict {
-    Verdict::Failed { class, why }
+    Verdict::Failed { class, why, report: String::new() }
 }
 
 /// An exit status for people.

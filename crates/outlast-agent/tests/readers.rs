@@ -120,7 +120,9 @@ fn d03_an_agent_that_lingers_after_its_last_word_has_finished() {
 fn d02_d05_an_agent_that_never_began_failed_at_the_start() {
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Command) {
         let (_, summary) = read(kind, b"", b"Reading additional input from stdin...\n");
-        let Verdict::Failed { class, why } = adapter(kind).judge(&Exit::code(1), &summary) else { panic!("{kind}") };
+        let Verdict::Failed { class, why, .. } = adapter(kind).judge(&Exit::code(1), &summary) else {
+            panic!("{kind}")
+        };
         assert_eq!(class, Class::Startup, "{kind}");
         assert!(why.contains("Reading additional input"), "{why}");
     }
@@ -170,7 +172,9 @@ fn a_command_is_judged_by_its_exit_code_and_its_closing_words() {
     let verdict = adapter(Kind::Command).judge(&Exit::code(1), &summary);
     assert!(matches!(verdict, Verdict::Failed { class: Class::WindowQuota, .. }), "a11: {verdict:?}");
     for exit in [Exit::code(1), Exit::code(127), Exit::signal(11)] {
-        let Verdict::Failed { class: Class::Crash, why } = judge("Changed: a.txt\n", exit) else { panic!("{exit:?}") };
+        let Verdict::Failed { class: Class::Crash, why, .. } = judge("Changed: a.txt\n", exit) else {
+            panic!("{exit:?}")
+        };
         assert!(why.ends_with("a last complaint"), "{why}");
     }
 }
@@ -215,13 +219,13 @@ proptest! {
 /// What a limit that a CLI reports comes to: its class, and when it ends in UTC; said on 2026-07-08 at noon there.
 fn limit(kind: Kind, stdout: &str, stderr: &str, exit: Exit) -> (Option<Class>, Option<String>) {
     let (_, summary) = read(kind, stdout.as_bytes(), stderr.as_bytes());
-    let class = match adapter(kind).judge(&exit, &summary) {
-        Verdict::Failed { class, .. } => Some(class),
-        _ => None,
+    let (class, report) = match adapter(kind).judge(&exit, &summary) {
+        Verdict::Failed { class, report, .. } => (Some(class), report),
+        _ => (None, String::new()),
     };
     let zone = jiff::tz::TimeZone::UTC;
     let at = Timestamp::from_millis(1_783_512_000_000);
-    let ends = summary.limit_ends(Said { at, zone: &zone });
+    let ends = summary.limit_ends(&report, Said { at, zone: &zone });
     (class, ends.map(|at| jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_string()))
 }
 
@@ -285,4 +289,89 @@ fn a_program_that_prints_results_has_not_said_its_last_word() {
         let (_, summary) = read(Kind::Command, format!("{line}\nand on it goes\n").as_bytes(), b"");
         assert!(!summary.is_over(), "{line}");
     }
+}
+
+#[test]
+fn a01_a09_a11_what_a_program_prints_last_of_its_provider_is_the_cause() {
+    let (window, minute, five) = (Some(Class::WindowQuota), Some(Class::MinuteLimit), Some("2026-07-08T17:00:00Z"));
+    let billing_cycle = "403 You've reached your usage limit for this billing cycle.";
+    for (stdout, stderr, class, ends) in [
+        (&*format!("editing a.py\n{billing_cycle}\n"), "", window, None),
+        ("", billing_cycle, window, None),
+        ("half a sent\nConnection closed mid-response\n", "", Some(Class::Network), None),
+        ("", "API Error: Connection closed mid-response", Some(Class::Network), None),
+        ("You've hit your limit · resets 5pm (UTC)\n", "", window, five),
+        ("You've hit your usage limit.\nTry again in 5 hours.\n", "", window, five),
+        ("", "ThrottlingException: Too many tokens, try again in 5 hours.\nclosing", minute, five),
+        ("", "Error: connect ECONNREFUSED 127.0.0.1:5432", Some(Class::Crash), None),
+    ] {
+        let (found, at) = limit(Kind::Command, stdout, stderr, Exit::code(1));
+        assert_eq!((found, at.as_deref()), (class, ends), "{stdout} {stderr}");
+    }
+}
+
+#[test]
+fn a_limit_and_its_end_come_from_one_report() {
+    let named = "ERROR: You've hit your usage limit.";
+    for (stderr, ends) in [
+        // What is said elsewhere of a time is of something else.
+        (format!("the licence of a tool resets on Jul 9th, 2026 12:00 AM\nstarting\n{named}\n"), None),
+        (format!("{named}\nclosing\nlogs are kept, try again in 90 days\n"), None),
+        (format!("rate limit reached, try again in 5 hours\nworking\n{named}\n"), None),
+        (format!("{named}\nTry again in 5 hours.\nclosing\n"), Some("2026-07-08T17:00:00Z")),
+        (format!("{named} Try again in 5 hours.\n{named}\n"), Some("2026-07-08T17:00:00Z")),
+    ] {
+        let (class, at) = limit(Kind::Command, "", &stderr, Exit::code(1));
+        assert_eq!((class, at.as_deref()), (Some(Class::WindowQuota), ends), "{stderr}");
+    }
+    // An error result of the CLI itself, and error output that speaks of another limit.
+    let result = r#"{"type":"result","subtype":"success","is_error":true,"result":"You've hit your limit"}"#;
+    let (class, at) = limit(Kind::ClaudeCode, result, "quota of the disk resets in 300 days", Exit::code(1));
+    assert_eq!((class, at), (Some(Class::WindowQuota), None));
+}
+
+#[test]
+fn a20_the_last_word_of_one_that_says_it_is_done() {
+    let last = |kind: Kind, stdout: &str, stderr: &str| {
+        let (_, summary) = read(kind, stdout.as_bytes(), stderr.as_bytes());
+        match adapter(kind).last_word(&summary) {
+            Some(Verdict::Failed { class, .. }) => Some(class),
+            None => None,
+            Some(other) => panic!("{other:?}"),
+        }
+    };
+    let throttled = "ThrottlingException: Too many tokens, please wait before trying again.";
+    let retry = r#"{"type":"system","subtype":"api_retry","error_status":429,"error":"rate_limit"}"#;
+    let turn = r#"{"type":"assistant","message":{"id":"m","model":"sonnet","content":[]}}"#;
+    for (kind, stdout, stderr, class) in [
+        (Kind::Command, format!("looking\n{throttled}\n"), "", Some(Class::MinuteLimit)),
+        (Kind::Command, String::new(), throttled, Some(Class::MinuteLimit)),
+        (Kind::Command, "Credit balance is too low\n".to_owned(), "", Some(Class::Billing)),
+        (Kind::Command, "Invalid API key · Please run /login\n".to_owned(), "", Some(Class::Auth)),
+        (Kind::Command, "You've hit your limit · resets 5pm (UTC)".to_owned(), "", Some(Class::WindowQuota)),
+        (Kind::Command, format!("{throttled}\nAll done.\n"), "", None),
+        (Kind::ClaudeCode, format!("{retry}\n"), "", Some(Class::MinuteLimit)),
+        (Kind::ClaudeCode, format!("{retry}\n{turn}\n"), "", None),
+        (Kind::Command, "All done.\n".to_owned(), "warning: 3 deprecated calls", None),
+    ] {
+        assert_eq!(last(kind, &stdout, stderr), class, "{kind} {stdout} {stderr}");
+    }
+}
+
+#[test]
+fn a13_refusals_in_a_row_are_counted_until_something_else_happens() {
+    let count = |stdout: &str, stderr: &str| read(Kind::Command, stdout.as_bytes(), stderr.as_bytes()).1.refusals;
+    let loops = "Error: 429 Too Many Requests\nretrying in 5 s\n".repeat(40);
+    assert_eq!(count("", &loops), 40);
+    assert!(count(&loops, "") >= 40);
+    assert_eq!(count("Error: 429 Too Many Requests\nread a.py\n", ""), 0);
+}
+
+#[test]
+fn d02_one_that_waits_for_its_input_has_not_begun() {
+    let waits = |stdout: &[u8], stderr: &[u8]| read(Kind::Command, stdout, stderr).1.waits_for_input();
+    assert!(waits(b"", b"Reading additional input from stdin...\n"));
+    assert!(!waits(b"", b""));
+    assert!(!waits(b"", b"Reading additional input from stdin...\nreading a.py\n"));
+    assert!(!waits(b"working\n", b"Reading additional input from stdin...\n"));
 }

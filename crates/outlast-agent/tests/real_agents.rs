@@ -154,7 +154,7 @@ async fn refused(kind: Kind, fault: &str, class: Class) {
     let Some(lab) = Lab::new(kind).await else { return };
     let script = format!("write made.txt \"x\"\nfault 50 {fault}\nsay \"Changed: made.txt\"");
     let ran = tokio::task::block_in_place(|| lab.run(&lab.brief(&prompt::prompt(&task(&script)))));
-    let Verdict::Failed { class: got, why } = &ran.verdict else { panic!("{:?}\n{}", ran.verdict, ran.told) };
+    let Verdict::Failed { class: got, why, .. } = &ran.verdict else { panic!("{:?}\n{}", ran.verdict, ran.told) };
     assert_eq!(*got, class, "{why}\n{}", ran.told);
 }
 

@@ -31,7 +31,10 @@ pub fn reference() -> String {
         page,
         "| 0 | it thinks that it is done: its work is checked |\n\
          | {EXIT_TRY_LATER} | try again later (`EX_TEMPFAIL`): 2 s later, then ever later up to 15 min; no try is used up |\n\
-         | anything else | it failed: a try is used up, and the next one goes on from what is there |"
+         | anything else | it failed: a try is used up, and the next one goes on from what is there |\n\n\
+         Where its last line, on standard output or standard error, is nothing but what a provider said (`API Error: 429 …`,\n\
+         `You've hit your limit · resets 5pm (UTC)`, `ThrottlingException: …`), that is why it ended, and a limit, an overload or a\n\
+         broken connection uses up no try: after a failure, after its time was over, and also after a 0 where it has changed nothing."
     );
     page.push_str(ENVIRONMENT);
     for (name, meaning) in VARIABLES {

@@ -10,7 +10,7 @@ use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
 use outlast_core::plan::{self, AgentSpec, Plan};
 use outlast_core::task::{Failure, Task};
-use outlast_core::{AccountId, AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
+use outlast_core::{AccountId, AgentName, AttemptId, Epoch, Oid, RunId, TaskId, Timestamp};
 use outlast_git::Note;
 use outlast_process::{ShimFile, Spawner, files};
 use tokio::sync::{OwnedMutexGuard, broadcast};
@@ -76,6 +76,12 @@ pub(crate) struct TaskFacts {
     pub(crate) needs_landed: bool,
     pub(crate) checkpoint: Option<Oid>,
     pub(crate) attempts: u32,
+    /// The fence of its living attempt.
+    pub(crate) epoch: Option<Epoch>,
+    /// Whether its living attempt has changed its tree at a turn.
+    pub(crate) made_headway: bool,
+    /// Whether its living attempt has asked its model anything.
+    pub(crate) has_asked: bool,
     pub(crate) last_failure: Option<Failure>,
     /// Who works on it from its next attempt on.
     pub(crate) agent: AgentName,
@@ -174,6 +180,9 @@ impl Context {
                 needs_landed: task.spec.needs.iter().all(|need| run.task(need).is_none_or(Task::is_on_target)),
                 checkpoint: task.checkpoint.clone(),
                 attempts: task.attempts,
+                epoch: task.attempt().map(|attempt| attempt.epoch),
+                made_headway: task.attempt().is_some_and(|attempt| attempt.made_headway),
+                has_asked: task.attempt().is_some_and(|attempt| attempt.has_asked),
                 last_failure: task.last_failure.clone(),
                 agent: task.spec.agent.clone(),
             })

@@ -29,6 +29,8 @@ mod kills;
 mod lab;
 #[path = "survive/landing.rs"]
 mod landing;
+#[path = "survive/last_words.rs"]
+mod last_words;
 #[path = "survive/limits.rs"]
 mod limits;
 #[path = "survive/log.rs"]

@@ -2,27 +2,22 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use outlast_agent::{Adapter, Event, Exit, ExitStatus, Verdict};
+use outlast_agent::{Adapter, Event};
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{Outcome, Rung, ShimRef};
-use outlast_core::reset::Said;
-use outlast_core::{AttemptId, Class, Epoch, Oid, Timestamp, plan};
-use outlast_process::{ExitReason, ExitRecord, ShimClient, ShimId};
+use outlast_core::{AttemptId, Class, Epoch, Oid, plan};
+use outlast_process::{ShimClient, ShimId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::ops::follow::{Output, connect, until_gone};
+use crate::ops::judge::{self, Left};
+use crate::ops::patience::Patience;
 use crate::ops::steps::{self, Shown};
 use crate::ops::{launch, prepare, resumption};
-
-/// The signal that nothing survives.
-const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
-/// How long an agent may take to leave after its last word: some never do.
-const LINGER: Duration = Duration::from_secs(10);
 
 /// What an attempt is about.
 pub(crate) struct Attempt {
@@ -76,7 +71,7 @@ fn on_a_full_disk(context: &Context, outcome: Outcome) -> Outcome {
     }
 }
 
-fn failed(class: Class, why: &str) -> Outcome {
+pub(crate) fn failed(class: Class, why: &str) -> Outcome {
     Outcome::Failed { class, why: one_line(why), until: None }
 }
 
@@ -106,8 +101,15 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let mut output = Output::new(&dir, adapter.reader());
     let sessions = launch::can_resume(&plan, task, adapter);
     let Some(exit) = watch(context, attempt, &mut output, &shim, sessions, token).await? else { return Ok(None) };
-    let outcome = explained(judge(adapter, &output, exit), context.passed.take(&attempt.id));
-    late(context, &attempt.id, task, outcome, token).await.map(Some)
+    let has_asked = context.task_facts(&attempt.id.run, &attempt.id.task).await?.has_asked;
+    let judged = judge::of(adapter, &output, &exit, has_asked);
+    let outcome = judge::unless_it_did_nothing(context, &attempt.id, task, judged).await?;
+    let outcome = explained(outcome, context.passed.take(&attempt.id));
+    if exit.ran_out_of_time() {
+        late(context, &attempt.id, task, outcome, token).await.map(Some)
+    } else {
+        Ok(Some(outcome))
+    }
 }
 
 /// What has become of an agent that ran out of time: it may have done its work all the same.
@@ -118,7 +120,7 @@ async fn late(
     outcome: Outcome,
     token: &CancellationToken,
 ) -> Result<Outcome, Fault> {
-    let Outcome::Failed { class: Class::Timeout, why, .. } = &outcome else { return Ok(outcome) };
+    let Outcome::Failed { why, .. } = &outcome else { return Ok(outcome) };
     let shown = steps::shown(context, id, task, token).await?;
     if !steps::all_done(context, id, task, &shown, token).await? {
         return Ok(outcome);
@@ -183,12 +185,6 @@ async fn launch_anew(
     Ok(Some(Launch::Agent(shim, ready.adapter)))
 }
 
-/// How an agent left: `None` for one whose shim left no record.
-struct Left {
-    record: Option<ExitRecord>,
-    lingered: bool,
-}
-
 /// Follows the agent until it is gone; nothing where the attempt was cancelled meanwhile.
 async fn watch(
     context: &Context,
@@ -202,12 +198,15 @@ async fn watch(
     let mut client = connect(&dir).await;
     let gone = until_gone(&dir, shim);
     tokio::pin!(gone);
-    let mut leave_by: Option<Instant> = None;
-    let mut lingered = false;
+    let mut patience = Patience::default();
+    let mut ended = None;
     loop {
-        let linger = async {
-            match leave_by {
-                Some(at) if !lingered => tokio::time::sleep_until(at).await,
+        let over = async {
+            match (patience.ends(), ended) {
+                (Some((at, why)), None) => {
+                    tokio::time::sleep_until(at).await;
+                    why
+                }
                 _ => std::future::pending().await,
             }
         };
@@ -215,7 +214,7 @@ async fn watch(
             record = &mut gone => {
                 let said = output.finish()?;
                 report(context, attempt, &said, sessions).await?;
-                return Ok(Some(Left { record: record?, lingered }));
+                return Ok(Some(Left { record: record?, ended }));
             }
             () = token.cancelled() => return Ok(None),
             event = next(&mut client) => {
@@ -224,15 +223,13 @@ async fn watch(
                 }
                 let said = output.read()?;
                 report(context, attempt, &said, sessions).await?;
-                if output.summary.is_over() && leave_by.is_none() {
-                    leave_by = Some(Instant::now() + LINGER);
-                }
+                patience.note(&output.summary, Instant::now());
             }
-            () = linger => {
-                lingered = true;
-                context.note_finding(&attempt.id, "it lingered after its last word, so it is ended".to_owned());
+            why = over => {
+                ended = Some(why);
+                context.note_finding(&attempt.id, format!("{}, so it is ended", why.words()));
                 match &mut client {
-                    Some(client) => client.kill("it lingered after its last word").await.map_err(Error::from)?,
+                    Some(client) => client.kill(why.words()).await.map_err(Error::from)?,
                     None => shim.kill().map_err(Error::from)?,
                 }
             }
@@ -257,44 +254,6 @@ async fn report(context: &Context, attempt: &Attempt, said: &[Event], sessions: 
         }
     }
     Ok(())
-}
-
-fn judge(adapter: &dyn Adapter, output: &Output, left: Left) -> Outcome {
-    let Some(record) = left.record else {
-        return failed(Class::Vanished, "its shim was killed and left no exit status");
-    };
-    let detail = record.detail.as_deref().unwrap_or_default();
-    match record.reason {
-        ExitReason::WallTimeout => return failed(Class::Timeout, "it ran longer than its timeout"),
-        ExitReason::IdleTimeout => return failed(Class::Timeout, "it was silent longer than its idle timeout"),
-        ExitReason::StartTimeout => {
-            return failed(Class::Startup, "it neither said nor asked anything after its start");
-        }
-        ExitReason::LaunchFailed => return failed(Class::Startup, detail),
-        ExitReason::ListenerLost | ExitReason::ShimTerminated => return failed(Class::Vanished, "its shim was ended"),
-        ExitReason::Killed if !left.lingered => return failed(Class::Vanished, detail),
-        // Not by us: by a person, or by a host that is out of memory.
-        ExitReason::Exited if record.signal == Some(SIGKILL) => {
-            return failed(Class::Vanished, "its agent was killed from outside (signal 9)");
-        }
-        _ => {}
-    }
-    let status = match record.code {
-        Some(code) => ExitStatus::Code(code),
-        None => ExitStatus::Signal(record.signal.unwrap_or_default()),
-    };
-    match adapter.judge(&Exit { status, lingered: left.lingered }, &output.summary) {
-        Verdict::Finished { .. } => Outcome::Finished,
-        Verdict::Failed { class, why } if class.is_limit() => {
-            let zone = jiff::tz::TimeZone::system();
-            // An engine that was away reads it later than it was said.
-            let said = Said { at: Timestamp::from_millis(record.ended_at), zone: &zone };
-            Outcome::Failed { class, why: one_line(&why), until: output.summary.limit_ends(said) }
-        }
-        Verdict::Failed { class, why } => failed(class, &why),
-        Verdict::TryLater => failed(Class::Overload, "it asks to be tried later"),
-        Verdict::Question { text } => failed(Class::Question, &text),
-    }
 }
 
 /// An end by what the provider said of it, where a refusal that no waiting mends was the last that the agent was handed: one

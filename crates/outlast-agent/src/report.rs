@@ -1,0 +1,244 @@
+//! Reports of failed requests among the lines that a program prints: which line is nothing but one.
+//!
+//! Programs that are no known CLI, and CLIs in their plain text mode, say what their provider told them in one line of text.
+//! An agent that writes of limits uses the same words, so a line counts only where it begins as such a report does, is
+//! short, and says something that a provider says of an account or a conversation. A tool of the agent's may fail with
+//! "connection refused" or "500" as well: what any server may say is no report of the model's.
+
+use outlast_core::Class;
+use serde_json::Value;
+
+use crate::refusal::classify;
+
+/// Longest line that is a report: providers' sentences are short.
+const LENGTH_MAX: usize = 400;
+/// Longest that is one as JSON.
+const JSON_LENGTH_MAX: usize = 4_000;
+
+/// How a report begins, whoever prints it: with a word for a failure…
+const MARKERS: &[&str] = &[
+    "error",
+    "api error",
+    "apierror",
+    "fatal",
+    "llm error",
+    "provider error",
+    "provider.",
+    "request failed",
+    "request rejected",
+    "an error occurred (",
+    "http ",
+    "http/",
+    "status ",
+    "exceeded retry limit",
+    "stream disconnected",
+];
+
+/// … or as the sentences of providers and CLIs themselves do.
+const SENTENCES: &[&str] = &[
+    "you've hit your",
+    "you’ve hit your",
+    "you hit your",
+    "you've reached your",
+    "you’ve reached your",
+    "you have reached your",
+    "you have exhausted your",
+    "you exceeded your current quota",
+    "you've run out of",
+    "claude usage limit reached",
+    "claude ai usage limit reached",
+    "5-hour limit reached",
+    "session limit reached",
+    "weekly limit reached",
+    "usage limit reached for",
+    "limits will reset at",
+    "access resets at",
+    "credit balance",
+    "your credit balance",
+    "insufficient balance",
+    "connection closed mid-response",
+    "our servers are currently overloaded",
+    "no capacity available",
+    "free allocated quota exceeded",
+    "allocated quota exceeded",
+    "rate limit is exceeded",
+    "rate limit reached",
+    "rate limit exceeded",
+    "too many requests",
+    "throttlingexception",
+    "prompt is too long",
+    "no conversation found",
+    "failed to authenticate",
+    "invalid api key",
+];
+
+/// The class of a line that is nothing but the report of a failed request; nothing for any other line.
+pub(crate) fn reported(line: &str) -> Option<Class> {
+    let text = plain(line);
+    let text = text.trim();
+    if text.starts_with('{') && text.len() <= JSON_LENGTH_MAX {
+        return body(text);
+    }
+    let bare = text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    if text.len() > LENGTH_MAX || text.contains('\n') || !begins_as_one(&bare) {
+        return None;
+    }
+    of_a_provider(status_of(&bare), &bare)
+}
+
+/// The report that a text ends with: its last line, or the one before where the last says until when.
+pub(crate) fn last_report(text: &str) -> Option<(Class, String)> {
+    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let last = lines.next()?;
+    if let Some(class) = reported(last) {
+        return Some((class, last.to_owned()));
+    }
+    let before = lines.next().filter(|_| is_about_to_retry(last) || last.to_lowercase().contains("reset"))?;
+    Some((reported(before)?, format!("{before}\n{last}")))
+}
+
+/// The last line of a text that holds anything.
+pub(crate) fn last_line(text: &str) -> Option<&str> {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty())
+}
+
+/// Whether it tells of nothing but that its request is sent again: it says so between two reports.
+pub(crate) fn is_about_to_retry(line: &str) -> bool {
+    let text = line.to_lowercase();
+    text.len() <= LENGTH_MAX
+        && ["retry", "waiting", "backoff", "backing off", "try again"].iter().any(|w| text.contains(w))
+}
+
+/// Whether a line says that it waits for what nobody will type.
+pub(crate) fn waits_for_input(line: &str) -> bool {
+    let text = plain(line).to_lowercase();
+    text.contains("from stdin") && ["reading", "waiting"].iter().any(|word| text.contains(word))
+}
+
+/// A provider's error as its body has it.
+fn body(text: &str) -> Option<Class> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let error = value.get("error");
+    if error.is_none() && value.get("type").and_then(Value::as_str) != Some("error") {
+        return None;
+    }
+    let status = |of: &Value| ["status", "code", "status_code"].iter().find_map(|name| of.get(name)?.as_u64());
+    let status = error.and_then(status).or_else(|| status(&value)).and_then(|status| u16::try_from(status).ok());
+    of_a_provider(status.filter(|status| (400..600).contains(status)), &text.to_lowercase())
+}
+
+fn begins_as_one(bare: &str) -> bool {
+    if MARKERS.iter().chain(SENTENCES).any(|beginning| bare.starts_with(beginning)) || status_first(bare).is_some() {
+        return true;
+    }
+    // `ThrottlingException: …`, `rate_limit_error: …`, `google.api_core.exceptions.ResourceExhausted: 429 …`.
+    let name = bare.split([':', ' ', '(']).next().unwrap_or_default();
+    let is_name = name.len() < bare.len() && ["exception", "error", "exhausted"].iter().any(|end| name.ends_with(end));
+    is_name && !name.contains('/')
+}
+
+/// The status that a report begins with, after what it calls itself: `Error code: 403 - You've reached …`.
+fn status_of(bare: &str) -> Option<u16> {
+    const NAMES: [&str; 9] = ["api", "error", "code", "status", "http", "fatal", "request", "failed", "rejected"];
+    let mut rest = bare.split_once(": ").filter(|(name, _)| !name.contains(' ')).map_or(bare, |(_, rest)| rest);
+    loop {
+        rest = rest.trim_start_matches([' ', ':', '-', '(']);
+        match NAMES.iter().find_map(|name| rest.strip_prefix(name)) {
+            Some(after) => rest = after,
+            None => return status_first(rest),
+        }
+    }
+}
+
+/// The status that a line begins with, as in `403 You've reached …`.
+fn status_first(bare: &str) -> Option<u16> {
+    let digits = bare.get(..3)?;
+    let status = digits.parse().ok().filter(|status| (400..600).contains(status))?;
+    bare[3..].starts_with([' ', ':', ')', ',']).then_some(status)
+}
+
+/// The class of a report, where only a model's provider can have said so.
+fn of_a_provider(status: Option<u16>, text: &str) -> Option<Class> {
+    let says = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
+    let class = classify(status, text);
+    let is_theirs = match class {
+        Class::WindowQuota | Class::Billing | Class::MinuteLimit | Class::ContextOverflow | Class::CorruptSession => {
+            true
+        }
+        Class::Overload => says(&["overloaded", "no capacity", "api error", "529", "serviceunavailableexception"]),
+        Class::Network => says(&["mid-response", "stream disconnected", "unable to connect to api", "api error"]),
+        Class::Auth => says(&["api key", "api-key", "authenticat", "oauth", "/login", "api error"]),
+        _ => false,
+    };
+    is_theirs.then_some(class)
+}
+
+/// A line without what colours it.
+fn plain(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |at| at + 1);
+        rest = &after[end..];
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nothing_but_a_report() {
+        for (line, class) in [
+            ("ThrottlingException: Too many tokens, please wait before trying again.", Class::MinuteLimit),
+            (
+                "An error occurred (ThrottlingException) when calling the InvokeModel operation: Too many requests",
+                Class::MinuteLimit,
+            ),
+            ("403 You've reached your usage limit for this billing cycle.", Class::WindowQuota),
+            ("Error code: 403 - You've reached your usage limit for this billing cycle.", Class::WindowQuota),
+            ("ERROR: You've hit your usage limit or try again at Apr 16th, 2026 12:04 AM.", Class::WindowQuota),
+            ("\u{1b}[31m✗ You've hit your session limit · resets 12:50am (Asia/Dhaka)\u{1b}[0m", Class::WindowQuota),
+            ("Claude AI usage limit reached|1762952400", Class::WindowQuota),
+            ("5-hour limit reached ∙ resets 2am", Class::WindowQuota),
+            ("Connection closed mid-response", Class::Network),
+            ("API Error: Connection error.", Class::Network),
+            ("429 Too Many Requests", Class::MinuteLimit),
+            ("rate_limit_error: slow down", Class::MinuteLimit),
+            ("google.api_core.exceptions.ResourceExhausted: 429 slow down", Class::MinuteLimit),
+            (r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, Class::Overload),
+            (r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}"#, Class::MinuteLimit),
+            ("Credit balance is too low", Class::Billing),
+            ("402 Insufficient Balance", Class::Billing),
+            ("Invalid API key · Please run /login", Class::Auth),
+            ("Error: 401 authentication_error: invalid x-api-key", Class::Auth),
+            ("prompt is too long: 3 tokens > 2 maximum", Class::ContextOverflow),
+        ] {
+            assert_eq!(reported(line), Some(class), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_an_agent_or_a_tool_of_it_says_is_none() {
+        for line in [
+            "usage limit reached, resets 5pm (UTC)",
+            "I made the client wait after a 429 Too Many Requests.",
+            "The message now reads: You've hit your usage limit.",
+            "Error: connect ECONNREFUSED 127.0.0.1:5432",
+            "sqlalchemy.exc.OperationalError: connection to server at \"localhost\" failed",
+            "error: 500 Internal Server Error from http://localhost:3000",
+            "npm error code E401 Unauthorized",
+            "error: could not compile `client` due to 2 previous errors",
+            "AssertionError: expected 403, found 200",
+            "404 tests passed",
+            r#"{"result":"You've hit your limit"}"#,
+            "",
+        ] {
+            assert_eq!(reported(line), None, "{line}");
+        }
+        assert_eq!(reported(&format!("Error: rate limit {}", "x".repeat(LENGTH_MAX))), None);
+    }
+}

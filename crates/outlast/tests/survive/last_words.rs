@@ -1,0 +1,121 @@
+//! What a program that is no known CLI says of its provider last: cases A01, A09, A13, A20 and D02 as `command` agents meet
+//! them, with a login of their own.
+
+use serde_json::Value;
+
+use crate::world::{Plan, World, text};
+
+/// A task without a try to spare, whose agent does this in its first attempt and its part in each other.
+fn first(does: &str, keys: &str) -> Plan {
+    let script = format!(
+        "case $OUTLAST_ATTEMPT in *one.1) {does};; esac\nmkdir -p parts; echo 'part one' > parts/one.txt; echo All done."
+    );
+    let agent = format!(
+        "land = \"auto\"\n\n[agent.own]\nkind = \"command\"\naccounts = [\"main\"]\n\
+         command = [\"sh\", \"-c\", \'\'\'\n{script}\'\'\']"
+    );
+    Plan::new(&agent).task(
+        "one",
+        "say \"it\"",
+        &format!("writes = [\"parts/**\"]\nagent = \"own\"\nretries = 0\n{keys}"),
+    )
+}
+
+/// Runs it to its end: the first attempt ended by this cause, used no try, and the second one landed.
+fn goes_on(does: &str, keys: &str, cause: &str) {
+    let world = World::new();
+    world.plan(&first(does, keys));
+    world.run(&["run", "--yes"]).ends(0).says(cause);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 2, "{does}");
+    let log = world.run(&["log", "one", "--json"]).ends(0);
+    let events: Vec<Value> = log.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |event: &str| events.iter().filter(|record| record["event"] == event).count();
+    assert_eq!((of("attempt_started"), of("attempt_ended")), (2, 2), "{events:#?}");
+    world.nothing_is_left();
+}
+
+/// Runs it to its end: the first attempt is the last one, and failed with this cause.
+fn fails(does: &str, cause: &str, code: i32) {
+    let world = World::new();
+    world.plan(&first(does, ""));
+    world.run(&["run", "--yes"]).ends(code);
+    let task = world.task("one");
+    assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &cause.into()), "{does}: {task:#}");
+    assert_eq!(task["attempts"], 1, "{task:#}");
+    world.nothing_is_left();
+}
+
+const THROTTLED: &str = "ThrottlingException: Too many tokens, please wait before trying again.";
+
+#[test]
+fn a20_an_exit_of_0_without_a_change_after_a_providers_error_is_that_error() {
+    goes_on(&format!("echo looking; echo '{THROTTLED}'; exit 0"), "", "minute_limit");
+    goes_on(&format!("echo '{THROTTLED}' >&2; exit 0"), "", "minute_limit");
+    goes_on("echo '529 overloaded_error: Overloaded'; exit 0", "", "overload");
+    // What it wrote outside its scope is no change of its own.
+    goes_on(&format!("echo notes > notes.txt; echo '{THROTTLED}'; exit 0"), "", "minute_limit");
+    fails("echo 'Invalid API key · Please run /login'; exit 0", "auth", 11);
+    fails("echo 'Credit balance is too low'; exit 0", "billing", 11);
+    fails("echo 'I changed nothing: the file says Too many requests'; exit 0", "gave_up", 5);
+}
+
+#[test]
+fn a20_a_limit_said_at_an_exit_of_0_parks_the_task_and_closes_its_account() {
+    let world = World::new();
+    let resets = "$(date -u -d '+5 seconds' '+%Y-%m-%dT%H:%M:%SZ')";
+    world.plan(&first(&format!("echo \"You've hit your limit · resets {resets}\"; exit 0"), ""));
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let task = world.task("one");
+    assert_eq!((&task["state"], &task["cause"]), (&"parked".into(), &"window_quota".into()), "{task:#}");
+    let status = world.status();
+    let window = &status["accounts"][0]["windows"][0];
+    assert_eq!((&window["state"], &window["kind"]), (&"closed".into(), &"window_quota".into()), "{status:#}");
+    assert_eq!(text(&window["reset_at"]), text(&task["reset_at"]), "{status:#}");
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 2);
+    world.nothing_is_left();
+}
+
+#[test]
+fn a20_with_a_change_its_work_is_looked_at() {
+    let world = World::new();
+    let does = format!("mkdir -p parts; echo 'part one' > parts/one.txt; echo '{THROTTLED}'; exit 0");
+    world.plan(&first(&does, ""));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 1);
+}
+
+#[test]
+fn a01_a09_an_exit_of_1_after_a_providers_error_uses_no_try() {
+    goes_on("mkdir -p parts; printf par > parts/one.txt; echo 'Connection closed mid-response'; exit 1", "", "network");
+    goes_on("printf half; echo 'API Error: Connection closed mid-response' >&2; exit 1", "", "network");
+    let billing_cycle = "403 You have reached your usage limit for this billing cycle.";
+    goes_on(&format!("mkdir -p parts; printf par > parts/one.txt; echo '{billing_cycle}'; exit 1"), "", "window_quota");
+    fails("echo 'Error: connect ECONNREFUSED 127.0.0.1:5432'; exit 1", "crash", 5);
+}
+
+#[test]
+fn a13_one_that_asks_a_closed_account_again_and_again_is_ended_early_and_parked() {
+    let asks = "while :; do echo 'Error: 429 Too Many Requests' >&2; sleep 0.05; done";
+    goes_on(asks, "timeout = \"10m\"\nidle_timeout = \"10m\"", "minute_limit");
+    // One that waits in silence is not at fault either.
+    goes_on(
+        "echo 'Error: 429 Too Many Requests, retrying in 600 s'; sleep 600",
+        "idle_timeout = \"1s\"",
+        "minute_limit",
+    );
+}
+
+#[test]
+fn d02_a_program_that_waits_for_its_input_never_began() {
+    let waits = "echo 'Reading additional input from stdin...' >&2; exec sleep 1000";
+    let world = World::new();
+    world.plan(&first(waits, "idle_timeout = \"2s\""));
+    world.run(&["run", "--yes"]).ends(5);
+    let task = world.task("one");
+    assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"startup".into()), "{task:#}");
+    world.nothing_is_left();
+}
