@@ -122,6 +122,8 @@ codes! {
     IdleAboveTimeout = "plan/idle-above-timeout", Warning, "The idle timeout can never strike, because the attempt ends before.";
     /// Steps of which none can be checked.
     NoStepCheck = "plan/no-step-check", Hint, "A step with a command is skipped when a task is resumed; one without is done again.";
+    /// Code in a step that may have been meant as its command.
+    StepCommand = "plan/step-command", Hint, "A sentence names code of other kinds too, and what is no command must not be run.";
     /// A ticked box in a plan.
     TickedStep = "plan/ticked-step", Hint, "A plan says what is to be done; whether a step is done is told by its command alone.";
     /// A text that speaks of another task without needing it.

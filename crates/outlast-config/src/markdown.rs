@@ -1,5 +1,8 @@
 //! One task as a Markdown file: YAML front matter for the keys, the text for the goal, a check list for the steps.
 
+mod step;
+
+use self::step::Step;
 use crate::document::yaml;
 use crate::layer::{StepLayer, TaskLayer, read_task};
 use crate::reader::Reader;
@@ -104,7 +107,18 @@ struct Body {
 struct Item {
     at: usize,
     text: String,
+    /// The command that stands below it: a line that is one code span, or a block of shell.
+    below: Option<String>,
 }
+
+/// What a fence is closed by, and whether its lines are the command of the item above it.
+struct Fence {
+    mark: &'static str,
+    is_command: bool,
+}
+
+/// Words after a fence that say that a shell is to read the block.
+const SHELLS: [&str; 4] = ["sh", "bash", "shell", "zsh"];
 
 impl Body {
     /// Takes the check list out of the text; the rest is the goal.
@@ -112,29 +126,42 @@ impl Body {
         let source = reader.source;
         let mut body = Self::default();
         let mut item: Option<Item> = None;
-        let mut fence: Option<&str> = None;
+        let mut fence: Option<Fence> = None;
         let mut at = body_at;
         for line in source.text()[body_at..].split_inclusive('\n') {
             let start = at;
             at += line.len();
             let trimmed = line.trim();
-            let fence_mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-            if fence.is_some() || fence_mark.is_some() {
-                fence = match fence {
-                    None => fence_mark,
-                    Some(open) if fence_mark == Some(open) => None,
-                    open => open,
-                };
+            let is_below = line.starts_with("  ") || line.starts_with('\t');
+            if let Some(open) = fence.take() {
+                let closes = trimmed.starts_with(open.mark);
+                let is_command = open.is_command;
+                fence = (!closes).then_some(open);
+                if let Some(item) = item.as_mut().filter(|_| is_command) {
+                    item.push_command(if closes { "" } else { trimmed });
+                    continue;
+                }
+            } else if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)) {
+                let of = trimmed[mark.len()..].trim();
+                let is_command =
+                    is_below && SHELLS.contains(&of) && item.as_ref().is_some_and(|item| item.below.is_none());
+                fence = Some(Fence { mark, is_command });
+                if is_command {
+                    continue;
+                }
             } else if let Some((ticked, text)) = checkbox(trimmed) {
                 body.close(reader, &mut item);
                 if ticked {
                     reader.note(Code::TickedStep, start, format!("step `{text}` is ticked"), "write `[ ]`");
                 }
-                item = Some(Item { at: start + (line.len() - line.trim_start().len()), text: text.to_owned() });
+                let at = start + (line.len() - line.trim_start().len());
+                item = Some(Item { at, text: text.to_owned(), below: None });
                 continue;
-            } else if let Some(open) = item.as_mut().filter(|_| line.starts_with("  ") && !trimmed.is_empty()) {
-                open.text.push(' ');
-                open.text.push_str(trimmed);
+            } else if let Some(open) = item.as_mut().filter(|_| is_below && !trimmed.is_empty()) {
+                match step::alone(trimmed) {
+                    Some(code) if open.below.is_none() => open.below = Some(code.to_owned()),
+                    _ => open.text = format!("{} {trimmed}", open.text),
+                }
                 continue;
             }
             body.close(reader, &mut item);
@@ -145,12 +172,16 @@ impl Body {
         body
     }
 
-    fn close(&mut self, reader: &Reader<'_>, item: &mut Option<Item>) {
+    fn close(&mut self, reader: &mut Reader<'_>, item: &mut Option<Item>) {
         let Some(item) = item.take() else { return };
         if self.steps.is_empty() {
             self.drop_heading();
         }
-        let (name, command) = step(&item.text);
+        let Step { name, command, unclear } = Step::read(&item.text, item.below.filter(|below| !below.is_empty()));
+        if let Some(code) = unclear {
+            let message = format!("`{code}` in step `{name}` is not taken for a command");
+            reader.note(Code::StepCommand, item.at, message, format!("if it is one, write it as: name: `{code}`"));
+        }
         self.steps.push(StepLayer { name: reader.located(name, item.at), command });
     }
 
@@ -165,75 +196,30 @@ impl Body {
     }
 }
 
-/// The tick and the text of a check list line.
+impl Item {
+    /// Adds a line to the command below it.
+    fn push_command(&mut self, line: &str) {
+        let command = self.below.get_or_insert_default();
+        if !command.is_empty() && !line.is_empty() {
+            command.push('\n');
+        }
+        command.push_str(line);
+    }
+}
+
+/// The tick and the text of a check list line, which may be numbered.
 fn checkbox(line: &str) -> Option<(bool, &str)> {
-    let rest = line.strip_prefix(['-', '*', '+'])?.strip_prefix(' ')?.trim_start();
+    let bullet = match line.trim_start_matches(|c: char| c.is_ascii_digit()) {
+        rest if rest.len() == line.len() => line.strip_prefix(['-', '*', '+'])?,
+        rest => rest.strip_prefix(['.', ')'])?,
+    };
+    let rest = bullet.strip_prefix(' ')?.trim_start();
     let (ticked, rest) = match rest.get(..3)? {
         "[ ]" => (false, &rest[3..]),
         "[x]" | "[X]" => (true, &rest[3..]),
         _ => return None,
     };
     rest.starts_with(' ').then(|| (ticked, rest.trim()))
-}
-
-/// A step's name and command: ``name: `command` ``, or the command alone, or the name alone.
-fn step(text: &str) -> (String, Option<String>) {
-    let ticks = text.len() - text.trim_end_matches('`').len();
-    let inner_end = text.len() - ticks;
-    if ticks == 0 {
-        return (text.to_owned(), None);
-    }
-    let Some(open) = opening(&text[..inner_end], ticks) else {
-        return (text.to_owned(), None);
-    };
-    let command = unpad(&text[open + ticks..inner_end]);
-    let name = text[..open].trim_end();
-    match name.strip_suffix(':') {
-        Some(name) if !name.trim().is_empty() => (name.trim().to_owned(), Some(command.to_owned())),
-        _ if name.is_empty() => (command.to_owned(), Some(command.to_owned())),
-        _ => (text.to_owned(), None),
-    }
-}
-
-/// Where the run of exactly `ticks` backticks begins that a closing run of the same length pairs with.
-fn opening(text: &str, ticks: usize) -> Option<usize> {
-    let mut at = 0;
-    while let Some(found) = text[at..].find('`') {
-        let start = at + found;
-        let run = text[start..].len() - text[start..].trim_start_matches('`').len();
-        at = start + run;
-        if run != ticks {
-            continue;
-        }
-        let closed = closing(&text[at..], ticks);
-        match closed {
-            None => return Some(start),
-            Some(end) => at += end,
-        }
-    }
-    None
-}
-
-/// Where the text goes on after the next run of exactly `ticks` backticks.
-fn closing(text: &str, ticks: usize) -> Option<usize> {
-    let mut at = 0;
-    while let Some(found) = text[at..].find('`') {
-        let start = at + found;
-        let run = text[start..].len() - text[start..].trim_start_matches('`').len();
-        at = start + run;
-        if run == ticks {
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// A code span may be padded by one space on both sides, to hold backticks at its ends (CommonMark, "Code spans").
-fn unpad(code: &str) -> &str {
-    code.strip_prefix(' ')
-        .and_then(|code| code.strip_suffix(' '))
-        .filter(|code| !code.trim().is_empty())
-        .unwrap_or(code)
 }
 
 #[cfg(test)]

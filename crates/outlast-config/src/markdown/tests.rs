@@ -34,12 +34,77 @@ fn steps_leave_the_text_and_the_rest_is_the_goal() {
 }
 
 #[test]
-fn only_a_code_span_after_the_name_is_a_command() {
-    assert_eq!(step("rename `a` to `b`"), ("rename `a` to `b`".into(), None));
-    assert_eq!(step("see `a`: `b`"), ("see `a`".into(), Some("b".into())));
-    assert_eq!(step("x: ``"), ("x: ``".into(), None));
-    assert_eq!(step("`"), ("`".into(), None));
-    assert_eq!(step("a: ` `"), ("a".into(), Some(" ".into())));
+fn a_command_is_found_where_people_write_it() {
+    for (item, name, command) in [
+        ("imports: `! grep -q x y`", "imports", "! grep -q x y"),
+        ("imports:`true`", "imports", "true"),
+        ("**imports:** `true`", "imports", "true"),
+        ("**imports**: `true`.", "imports", "true"),
+        ("imports（`true`）", "imports", "true"),
+        ("\u{5bfc}\u{5165}：`true`", "\u{5bfc}\u{5165}", "true"),
+        ("imports - `true`", "imports", "true"),
+        ("imports \u{2013} `true`", "imports", "true"),
+        ("imports \u{2014} `true`", "imports", "true"),
+        ("imports -> `true`", "imports", "true"),
+        ("imports => `true`", "imports", "true"),
+        ("imports \u{2192} `true`", "imports", "true"),
+        ("imports = `true`", "imports", "true"),
+        ("no old imports (`true`)", "no old imports", "true"),
+        ("no old imports (`true`).", "no old imports", "true"),
+        ("`make test`", "make test", "make test"),
+        ("`true`.", "true", "true"),
+        ("tests pass `cargo test -q`", "tests pass cargo test -q", "cargo test -q"),
+        ("`cargo test -q` passes", "cargo test -q passes", "cargo test -q"),
+        ("run `./check.sh` at the end", "run ./check.sh at the end", "./check.sh"),
+        ("tests: `cargo test -q` exits with 0", "tests", "cargo test -q"),
+        ("imports: `true` (once it is done)", "imports", "true"),
+        ("see `a`: `b`", "see `a`", "b"),
+        (
+            "Move `Client` to httpx \u{2014} `! grep -q requests a.py`",
+            "Move `Client` to httpx",
+            "! grep -q requests a.py",
+        ),
+        ("odd: `` echo `date` ``", "odd", "echo `date`"),
+        ("a: ` `", "a", " "),
+    ] {
+        let step = Step::read(item, None);
+        assert_eq!((step.name.as_str(), step.command.as_deref(), step.unclear), (name, Some(command), None), "{item}");
+    }
+}
+
+#[test]
+fn code_that_is_no_command_stays_text_and_is_told_where_it_might_be_one() {
+    for (item, unclear) in [
+        ("rename `a` to `b`", Some("b")),
+        ("remove `import requests` from the client", Some("import requests")),
+        ("remove `legacy_client`", Some("legacy_client")),
+        ("remove `legacy_client` everywhere", None),
+        ("replace `make all` by `just all`", Some("just all")),
+        ("rename a-`b`", Some("b")),
+        ("x: ``", None),
+        ("`", None),
+        ("look again", None),
+    ] {
+        let step = Step::read(item, None);
+        assert_eq!((step.name.as_str(), step.command, step.unclear.as_deref()), (item, None, unclear), "{item}");
+    }
+    let (task, findings) = task("a.md", "---\nwrites: [a]\n---\nDo it.\n\n- [ ] one: `true`\n- [ ] remove `old`\n");
+    assert_eq!(steps(&task), [("one", Some("true")), ("remove `old`", None)]);
+    assert_eq!((findings[0].code, findings[0].at.as_ref().unwrap().line), (Code::StepCommand, 7));
+    assert_eq!(findings[0].fix.as_deref(), Some("if it is one, write it as: name: `old`"));
+}
+
+#[test]
+fn a_command_may_stand_below_its_step_and_the_list_may_be_numbered() {
+    let text = "---\nwrites: [a]\n---\nDo it.\n\n1. [ ] **imports**\n   `! grep -q x y`\n2) [ ] tests:\n   ```sh\n   set -e\n\n   \
+        cargo test\n   ```\n- [ ] rust\n  ```rust\n  fn a() {}\n  ```\n";
+    let (task, findings) = task("a.md", text);
+    assert_eq!(
+        steps(&task),
+        [("imports", Some("! grep -q x y")), ("tests", Some("set -e\ncargo test")), ("rust", None)]
+    );
+    assert_eq!(task.goal.unwrap().value, "Do it.\n\n  ```rust\n  fn a() {}\n  ```");
+    assert_eq!(findings, []);
 }
 
 #[test]

@@ -191,7 +191,7 @@ pub(super) const TASK: &[Key] = &[
         Table,
         None,
         "{ one = \"test -e one\" }",
-        "Its parts, in order: a name and the shell command that succeeds when it is done (empty: none). In a Markdown file, a `- [ ]` list with the command in a code span.",
+        "Its parts, in order: a name and the shell command that succeeds when it is done (empty: none). In a Markdown file, a `- [ ]` list with the command in a code span: after the name and a colon, a dash, an arrow or in brackets, on a line of its own below, or (a known program with its arguments) within the sentence; a `sh` block below does as well.",
     ),
     key("agent", Text, None, "\"a\"", "Which agent does it; without it, the only one there is."),
     key("model", Text, None, "\"opus\"", "The model asked for, over the agent's own."),

@@ -121,3 +121,20 @@ fn a_plan_with_crlf_and_a_byte_order_mark_runs() {
     assert_eq!(shown.stdout.as_bytes(), landed, "{shown:#?}");
     assert!(shown.stdout.contains("写。"));
 }
+
+#[test]
+fn the_command_of_a_step_is_taken_from_a_markdown_plan_as_people_write_it() {
+    let bench = Bench::new();
+    bench.plan(AGENT);
+    let steps = "- [ ] one: `test -e one`\n- [ ] two \u{2014} `test -e two`\n- [ ] three (`test -e three`)\n- [ ] **four**\n  \
+                 `test -e four`\n1. [ ] five is there when `test -e five` holds\n- [ ] six\n  ```sh\n  test -e six\n  ```\n\
+                 - [ ] rename `seven` to `eight`\n";
+    bench.repo.write("plans/p/t.md", &format!("---\nwrites: [\"*\"]\n---\nDo it.\n\n{steps}")).unwrap();
+    let view = bench.run(&["check", "p", "--json"]).ends(0).json("check");
+    let commands: Vec<&str> = view["commands"].as_array().unwrap().iter().map(|c| c.as_str().unwrap()).collect();
+    let wanted = ["one", "two", "three", "four", "five", "six"].map(|file| format!("test -e {file}"));
+    assert_eq!(commands[1..], wanted);
+    bench.run(&["check", "p"]).ends(0).shows("hint[plan/step-command]: `eight` in step").shows("name: `eight`");
+    let prompt = bench.run(&["check", "p", "--prompt", "t"]).ends(0);
+    assert!(!prompt.stdout.contains("```sh"), "what is a step is no part of the goal: {prompt:#?}");
+}
