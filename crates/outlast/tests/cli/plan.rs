@@ -129,7 +129,7 @@ fn the_command_of_a_step_is_taken_from_a_markdown_plan_as_people_write_it() {
     let steps = "- [ ] one: `test -e one`\n- [ ] two \u{2014} `test -e two`\n- [ ] three (`test -e three`)\n- [ ] **four**\n  \
                  `test -e four`\n1. [ ] five is there when `test -e five` holds\n- [ ] six\n  ```sh\n  test -e six\n  ```\n\
                  - [ ] rename `seven` to `eight`\n";
-    bench.repo.write("plans/p/t.md", &format!("---\nwrites: [\"*\"]\n---\nDo it.\n\n{steps}")).unwrap();
+    bench.repo.write("plans/p/t.md", format!("---\nwrites: [\"*\"]\n---\nDo it.\n\n{steps}")).unwrap();
     let view = bench.run(&["check", "p", "--json"]).ends(0).json("check");
     let commands: Vec<&str> = view["commands"].as_array().unwrap().iter().map(|c| c.as_str().unwrap()).collect();
     let wanted = ["one", "two", "three", "four", "five", "six"].map(|file| format!("test -e {file}"));
