@@ -146,6 +146,9 @@ pub(crate) struct Run {
     /// Start the run and leave; `outlast status` shows it.
     #[arg(long)]
     pub(crate) detach: bool,
+    /// Be the background process that `--detach` starts.
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub(crate) detached: bool,
 }
 
 /// `outlast budget`.

@@ -14,6 +14,7 @@ use crate::args::Run;
 use crate::base;
 use crate::commands::status::{now, view};
 use crate::commands::{Given, print, print_json, say};
+use crate::detach;
 use crate::failure::Failure;
 use crate::landed;
 use crate::selection::Journalled;
@@ -25,6 +26,14 @@ use crate::unfinished;
 use crate::watch::{Stay, Watch};
 
 pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
+    let began = began(given, run);
+    if let (true, Err(failure)) = (run.detached, &began) {
+        detach::failed(failure);
+    }
+    began
+}
+
+fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
     let home = given.places.home.repository(repository.common_dir());
     let (mut plan, whole, files) = plan_of(&given, &repository, run)?;
@@ -46,20 +55,31 @@ pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
         return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
     }
     approval::require(&home, &plan, &whole, run.yes)?;
+    if run.detach {
+        let id = detach::run(&given.places)?;
+        return if given.json { show(&given, &id) } else { Ok(ExitCode::Ok) };
+    }
     let (json, places) = (given.json, given.places.clone());
     let stay = Stay { no_wait: run.no_wait, json };
     let session = given.session()?;
-    let detach = run.detach;
+    let detached = run.detached;
     block_on(async move {
-        let engine = session.open(repository, !detach).await?;
+        let mut engine = session.open(repository, true).await?;
         let watch = Watch::new(&engine)?;
         let started = outlast_engine::start(&engine, &plan).await?;
-        if detach {
-            engine.close().await?;
-            return crate::detach::resume(&places, &started.run);
+        if detached {
+            engine.ends_with(&started.run)?;
+            detach::ready(&started.run)?;
         }
         watch.stay_to_the_end(engine, &places, &started.run, stay).await
     })
+}
+
+/// Prints a run as JSON.
+fn show(given: &Given, run: &RunId) -> Result<ExitCode, Failure> {
+    let (journalled, id) = Journalled::find(&given.places, Some(run.as_str()))?;
+    print_json(&view(&given.places, &journalled, &id, now())?)?;
+    Ok(ExitCode::Ok)
 }
 
 /// Everything has landed: the run in which it did is what there is to show.

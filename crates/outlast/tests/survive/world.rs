@@ -177,6 +177,12 @@ impl World {
         assert!(alive.is_empty(), "status says that these are at work: {alive:?}");
         let shims: Vec<PathBuf> = self.living_shims().into_iter().map(|(folder, _)| folder).collect();
         assert!(shims.is_empty(), "the state folder names living shims: {shims:?}");
+        self.no_process_is_left();
+    }
+
+    /// Checks that no process of this world lives.
+    #[track_caller]
+    pub(crate) fn no_process_is_left(&self) {
         // What forks shims for a command ends when it notices that the command has ended.
         let stays = |pid: &i32| !ends_within(*pid, PATIENCE);
         let processes: Vec<String> = self.env.processes().into_iter().filter(stays).map(describe).collect();
