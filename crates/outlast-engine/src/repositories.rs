@@ -245,8 +245,7 @@ impl Repositories {
             }
             MoveOutcome::CheckedOut { command, why, .. } => {
                 // The command is told whole, however long its path is: half of one is of no use.
-                let why: String = why.lines().next().unwrap_or_default().chars().take(GIT_SAYS_MAX).collect();
-                let what = format!("`{}` is checked out ({why}); run: {command}", step.target);
+                let what = format!("`{}` is checked out ({}); run: {command}", step.target, in_one_line(&why));
                 Err((LandingCause::TargetCheckedOut, what))
             }
         })
@@ -286,10 +285,25 @@ impl Repositories {
     }
 }
 
-/// How much of what git says is told: its first line says enough.
-const GIT_SAYS_MAX: usize = 80;
 /// How many paths of a conflict are named.
 const PATHS_NAMED: usize = 5;
+
+/// What git says of a checkout that it does not touch, in one line: its first sentence, and the files that are listed below
+/// that, a tab before each.
+fn in_one_line(said: &str) -> String {
+    let mut lines = said.lines();
+    let first = lines.next().unwrap_or_default();
+    let first = first.strip_prefix("error: ").or(first.strip_prefix("fatal: ")).unwrap_or(first).trim_end();
+    let files: Vec<&str> = lines.map_while(|line| line.strip_prefix('\t')).collect();
+    if files.is_empty() {
+        return first.to_owned();
+    }
+    let mut named: Vec<String> = files.iter().take(PATHS_NAMED).map(|path| format!("`{path}`")).collect();
+    if files.len() > PATHS_NAMED {
+        named.push(format!("{} more", files.len() - PATHS_NAMED));
+    }
+    format!("{}: {}", first.trim_end_matches([':', ' ']), named.join(", "))
+}
 
 /// The paths of a conflict, for people.
 fn paths(conflict: &Conflict) -> String {

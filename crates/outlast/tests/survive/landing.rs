@@ -75,6 +75,21 @@ fn a_dirty_checkout_of_the_target_keeps_everything_and_is_told_the_command() {
 }
 
 #[test]
+fn a_file_that_is_in_the_way_of_a_landing_is_named_whole() {
+    let world = world("main", "auto");
+    world.repo.write("parts/new.txt", "mine\n").unwrap();
+    world.repo.write("README.md", "# Mine\n\nAbout parts.\n").unwrap();
+    world.run(&["run", "--yes"]).ends(8);
+    let detail = |task: &str| text(&world.task(task)["detail"]);
+    let told = "untracked working tree files would be overwritten by merge: `parts/new.txt`); run: git -C";
+    assert!(detail("new").contains(told), "{}", detail("new"));
+    let told = "local changes to the following files would be overwritten by merge: `README.md`); run: git -C";
+    assert!(detail("readme").contains(told), "{}", detail("readme"));
+    world.run(&["land", "new"]).ends(8).says("`parts/new.txt`").says("run: git -C");
+    assert_eq!(fs::read_to_string(world.repo.dir().join("parts/new.txt")).unwrap(), "mine\n");
+}
+
+#[test]
 fn killed_while_it_lands_in_a_checkout_everything_lands_once_and_the_checkout_is_clean() {
     for fault in ["before_move:1", "after_move:1", "after_move:2"] {
         let world = world("main", "auto");
