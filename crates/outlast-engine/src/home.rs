@@ -158,6 +158,14 @@ impl Home {
         }
     }
 
+    /// The engine that held the lock last, where its process has ended: it was killed, or has left.
+    pub fn ended_engine(&self) -> Option<Holder> {
+        if self.engine().is_some() {
+            return None;
+        }
+        self.holder().filter(|holder| !holder.lives())
+    }
+
     /// Blocks until no engine holds the lock.
     ///
     /// # Errors
@@ -253,6 +261,14 @@ impl RepoHome {
     /// Answers that are still being written.
     pub fn spool(&self) -> PathBuf {
         self.root.join("spool")
+    }
+
+    /// The user's repository that this folder belongs to, as its store borrows objects from it: its common git folder.
+    pub fn lender(&self) -> Option<PathBuf> {
+        let text = fs::read_to_string(self.store().join("objects/info/alternates")).ok()?;
+        // An odd path is quoted there, and not read.
+        let objects = text.lines().next().filter(|line| line.starts_with('/'))?;
+        Path::new(objects).parent().map(Path::to_owned)
     }
 
     /// Our own bare repository.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::{PlanFiles, UserConfig, load};
-use outlast_engine::Home;
+use outlast_engine::{Home, RepoHome};
 use outlast_git::UserRepo;
 
 use crate::args::Args;
@@ -43,6 +43,21 @@ impl Places {
     /// The repository around the working directory, in which the home must not lie.
     pub(crate) fn repository(&self) -> Result<UserRepo, Failure> {
         let repository = UserRepo::open(&self.cwd).map_err(outlast_engine::Error::from)?;
+        self.home.keep_apart(&repository)?;
+        Ok(repository)
+    }
+
+    /// The repository that a run's journal belongs to: the one around the working directory, or else where it is known to be.
+    pub(crate) fn repository_of(&self, home: &RepoHome) -> Result<UserRepo, Failure> {
+        let around = UserRepo::around(&self.cwd).map_err(outlast_engine::Error::from)?;
+        let is_here = around.is_some_and(|common_dir| self.home.repository(&common_dir).root() == home.root());
+        let Some(common_dir) = home.lender().filter(|_| !is_here) else { return self.repository() };
+        let checkout = common_dir.parent().filter(|_| common_dir.ends_with(".git")).unwrap_or(&common_dir);
+        let repository = UserRepo::open(checkout).map_err(|error| {
+            let what = format!("the run belongs to the repository `{}`, which cannot be worked on", checkout.display());
+            let told = Diagnostic::error("repository/elsewhere", ExitCode::Repository, what).because(error.to_string());
+            Failure::from(told.fix("give the command in a checkout of that repository"))
+        })?;
         self.home.keep_apart(&repository)?;
         Ok(repository)
     }

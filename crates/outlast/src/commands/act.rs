@@ -3,7 +3,7 @@
 use outlast_api::{Act, Acted, Diagnostic, ExitCode, schema};
 use outlast_core::run::Mode;
 use outlast_core::{RunId, TaskId};
-use outlast_engine::{Holder, Kept, perform, until_settled};
+use outlast_engine::{Holder, Kept, RepoHome, perform, until_settled};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunSelection, TaskSelection};
@@ -39,15 +39,25 @@ fn halt(
         let state = outlast_engine::state(&journalled.core, run, now());
         return told(json, &acted, &format!("{id} is over ({state}): nothing of it is at work, and nothing is {done}"));
     }
+    // A run that goes on has an engine, but where that was killed, or was left at once.
+    let goes_on = journalled.core.run(&id).is_some_and(|run| run.mode == Mode::Running);
+    let alone = goes_on && given.places.home.engine().is_none();
+    let ended =
+        given.places.home.ended_engine().filter(|holder| Some(&holder.repository) == journalled.home.lender().as_ref());
+    let home = journalled.home.clone();
     drop(journalled);
-    let acted = act(given, &id, wish(id.to_string()))?;
+    let acted = act(given, &home, &id, wish(id.to_string()))?;
+    if alone {
+        let last = ended.map(|holder| format!(": the last one (process {}) is gone", holder.pid)).unwrap_or_default();
+        say(&format!("no engine was at work{last}; what it had left at work is parked now"));
+    }
     told(json, &acted, &format!("{id} is {done}; its work is kept. Go on with: outlast resume {id}"))
 }
 
 pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
-    let (id, tasks) = of_tasks(&given, selection)?;
+    let (home, id, tasks) = of_tasks(&given, selection)?;
     let (json, places) = (given.json, given.places.clone());
-    let acted = act(given, &id, Act::Land { run: id.to_string(), tasks })?;
+    let acted = act(given, &home, &id, Act::Land { run: id.to_string(), tasks })?;
     let code = told(json, &acted, "")?;
     if !json {
         say_what_helps(&places, &id, &acted)?;
@@ -71,36 +81,33 @@ fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Fai
 }
 
 pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
-    let (id, tasks) = of_tasks(&given, selection)?;
+    let (home, id, tasks) = of_tasks(&given, selection)?;
     let (json, places) = (given.json, given.places.clone());
-    let mut acted = act(given, &id, Act::Discard { run: id.to_string(), tasks })?;
-    name_what_stays(&places, &id, &mut acted)?;
+    let mut acted = act(given, &home, &id, Act::Discard { run: id.to_string(), tasks })?;
+    name_what_stays(&places, &home, &id, &mut acted)?;
     told(json, &acted, "")
 }
 
 /// Says of each discarded task why its workspace is still there: what could not be kept elsewhere is never removed.
-fn name_what_stays(places: &Places, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
-    // Whoever is elsewhere has the same done and is told by `clean`, where the repository is.
-    let Ok(repository) = places.repository() else { return Ok(()) };
-    let home = places.home.repository(repository.common_dir());
-    let kept = Kept::open(&home, repository)?;
+fn name_what_stays(places: &Places, home: &RepoHome, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
+    let kept = Kept::open(home, places.repository_of(home)?)?;
     for task in acted.tasks.iter_mut().filter(|task| task.state == "discarded") {
         task.kept = kept.stays(run, &TaskId::new(&task.id))?;
     }
     Ok(())
 }
 
-fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RunId, Vec<String>), Failure> {
+fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RepoHome, RunId, Vec<String>), Failure> {
     let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let mut chosen = tasks(run, selection)?;
     // What others start from lands first, so that a list may be given in any order.
     let order = |task: &outlast_core::TaskId| run.task(task).and_then(|task| task.landing_order());
     chosen.sort_by_key(|task| order(task).unwrap_or(u64::MAX));
-    Ok((id, chosen.into_iter().map(|task| task.to_string()).collect()))
+    Ok((journalled.home, id, chosen.into_iter().map(|task| task.to_string()).collect()))
 }
 
-pub(crate) fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure> {
+pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Result<Acted, Failure> {
     if let Some(holder) = given.places.home.engine() {
         match block_on(ask(&holder, run, &act)) {
             Ok(acted) => {
@@ -117,7 +124,7 @@ pub(crate) fn act(given: Given, run: &RunId, act: Act) -> Result<Acted, Failure>
             Err(failure) => return Err(failure),
         }
     }
-    let repository = given.places.repository()?;
+    let repository = given.places.repository_of(home)?;
     let session = given.session()?;
     let run = run.clone();
     block_on(async move {

@@ -34,7 +34,7 @@ pub(crate) fn perform(given: Given, wish: &Budget) -> Result<ExitCode, Failure> 
         return Err(told.because("nothing more is spent in it").fix("outlast run --budget USD").into());
     }
     let change = change(&places.user_config()?, &id, wish.usd, wish.tokens)?;
-    act(given, &id, change)?;
+    act(given, &journalled.home, &id, change)?;
     let journalled = Journalled::load(journalled.home)?;
     let journalled = journalled.ok_or_else(|| outlast_engine::Error::Internal("the journal is gone".to_owned()))?;
     let status = view(&places, &journalled, &id, now())?;

@@ -18,7 +18,7 @@ pub(crate) fn perform(given: &Given, diff: &Diff) -> Result<ExitCode, Failure> {
     let (journalled, id) = Journalled::find(&given.places, diff.selection.run.as_deref())?;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let plan = load_plan(&journalled.home, &run.spec.plan)?;
-    let kept = Kept::open(&journalled.home, given.places.repository()?)?;
+    let kept = Kept::open(&journalled.home, given.places.repository_of(&journalled.home)?)?;
     for id in tasks(run, &diff.selection)? {
         let Some((base, end)) = run.task(&id).and_then(ends) else {
             say(&format!("{id} has changed nothing yet"));

@@ -91,7 +91,7 @@ fn outside(given: &Given, home: &RepoHome, run: &Run, id: &TaskId) -> Option<Str
     let task = run.task(id)?;
     let (base, end) = (task.base.clone()?, task.checkpoint.clone()?);
     let writes = load_plan(home, &run.spec.plan).ok()?.task(id)?.writes.clone();
-    let kept = Kept::open(home, given.places.repository().ok()?).ok()?;
+    let kept = Kept::open(home, given.places.repository_of(home).ok()?).ok()?;
     let changes = kept.changes(&base, &end, &writes).ok()?;
     let paths: Vec<String> = changes.into_iter().filter(|change| !change.in_scope).map(|change| change.path).collect();
     let named: Vec<String> = paths.iter().take(PATHS_MAX).map(|path| format!("`{}`", shown(path))).collect();

@@ -7,7 +7,7 @@ use outlast_core::plan::Plan;
 use outlast_core::record::Assigned;
 use outlast_core::run::{Mode, Run};
 use outlast_core::{AgentName, Core, RunId, TaskId};
-use outlast_engine::{absent_programs, assigned, load_plan, perform as act};
+use outlast_engine::{RepoHome, absent_programs, assigned, load_plan, perform as act};
 
 use crate::args::{Resume, Retry, TaskSelection};
 use crate::base;
@@ -21,6 +21,8 @@ use crate::watch::{Stay, Watch};
 
 /// What to go on with.
 struct GoingOn {
+    /// Where its journal is.
+    home: RepoHome,
     run: RunId,
     /// Who these tasks are given to.
     assign: Option<Assigned>,
@@ -31,8 +33,8 @@ struct GoingOn {
 }
 
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
-    let (run, retry) = which(&given, &resume.what)?;
-    go_on(given, GoingOn { run, assign: None, retry, budget: resume.budget, no_wait: resume.no_wait })
+    let (home, run, retry) = which(&given, &resume.what)?;
+    go_on(given, GoingOn { home, run, assign: None, retry, budget: resume.budget, no_wait: resume.no_wait })
 }
 
 pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
@@ -50,18 +52,27 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
     let assign = match &retry.agent {
         Some(agent) => {
             let plan = load_plan(&journalled.home, &run.spec.plan)?;
-            refuse_absent(&given, run, plan.clone(), &wanted, agent)?;
+            refuse_absent(&given, &journalled.home, run, plan.clone(), &wanted, agent)?;
             Some(assigned(&plan, agent, &accounts(&given.places.user_config()?)?)?)
         }
         None => None,
     };
-    go_on(given, GoingOn { run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait })
+    go_on(
+        given,
+        GoingOn { home: journalled.home, run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait },
+    )
 }
 
 /// Refuses to give tasks to an agent whose program is not in the commit that their run started from.
-fn refuse_absent(given: &Given, run: &Run, mut plan: Plan, wanted: &[TaskId], agent: &str) -> Result<(), Failure> {
-    // Whoever is elsewhere asks an engine that has the repository.
-    let Ok(repository) = given.places.repository() else { return Ok(()) };
+fn refuse_absent(
+    given: &Given,
+    home: &RepoHome,
+    run: &Run,
+    mut plan: Plan,
+    wanted: &[TaskId],
+    agent: &str,
+) -> Result<(), Failure> {
+    let repository = given.places.repository_of(home)?;
     let agent = AgentName::new(agent);
     plan.tasks.iter_mut().filter(|task| wanted.contains(&task.id)).for_each(|task| task.agent = agent.clone());
     let mut absent = absent_programs(&plan, &repository, &run.spec.base)?;
@@ -77,7 +88,7 @@ fn named(run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
 }
 
 fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
-    let GoingOn { run: id, assign, retry, budget, no_wait } = wish;
+    let GoingOn { home, run: id, assign, retry, budget, no_wait } = wish;
     let assign = assign.map(|to| Act::Assign {
         run: id.to_string(),
         tasks: retry.iter().map(ToString::to_string).collect(),
@@ -130,7 +141,7 @@ fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
             Err(failure) => return Err(failure),
         }
     }
-    let repository = given.places.repository()?;
+    let repository = given.places.repository_of(&home)?;
     let stay = Stay { no_wait, json: given.json };
     let places = given.places.clone();
     let session = given.session()?;
@@ -181,12 +192,12 @@ fn refusals(acted: &Acted) -> ExitCode {
 }
 
 /// The run that was named, or the newest that is not finished, or else the newest; with the tasks that were named.
-fn which(given: &Given, what: &[String]) -> Result<(RunId, Vec<TaskId>), Failure> {
+fn which(given: &Given, what: &[String]) -> Result<(RepoHome, RunId, Vec<TaskId>), Failure> {
     let Some((first, rest)) = what.split_first() else {
         let (journalled, newest) = Journalled::find(&given.places, None)?;
         let open = journalled.core.runs.values().filter(|run| !matches!(run.mode, Mode::Finished(_)));
         let open = open.max_by_key(|run| run.started_at).map(|run| run.id.clone());
-        return Ok((open.unwrap_or(newest), Vec::new()));
+        return Ok((journalled.home, open.unwrap_or(newest), Vec::new()));
     };
     let is_absent = |failure: &Failure| failure.diagnostic().exit == ExitCode::NotFound;
     let (found, names) = match Journalled::find(&given.places, Some(first)) {
@@ -204,7 +215,7 @@ fn which(given: &Given, what: &[String]) -> Result<(RunId, Vec<TaskId>), Failure
         tasks => {
             let tasks = tasks?;
             check(&journalled.core, &id, &tasks)?;
-            Ok((id, tasks))
+            Ok((journalled.home, id, tasks))
         }
     }
 }

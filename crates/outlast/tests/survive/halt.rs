@@ -174,11 +174,46 @@ fn a_paused_run_without_an_engine_stays_paused_until_it_is_resumed() {
     let world = stuck_in_the_second_turn();
     let run = world.start(&["run", "--yes"]);
     in_the_second_turn(&world);
+    let pid = run.pid();
     assert!(run.kill_9().was_killed());
-    // No engine is there to be asked: a short one parks what goes on under its shim.
-    world.run(&["pause"]).ends(0);
+    // No engine is there to be asked: a short one parks what goes on under its shim, and says so.
+    let gone =
+        format!("no engine was at work: the last one (process {pid}) is gone; what it had left at work is parked now");
+    world.run(&["pause"]).ends(0).says(&gone).says("is paused; its work is kept. Go on with: outlast resume");
+    let told = world.run(&["pause"]).ends(0);
+    assert!(!told.stderr.contains("no engine was at work"), "it is paused: {}", told.stderr);
     parked_with_its_work(&world);
     goes_on(&world);
+}
+
+#[test]
+fn a_run_whose_engine_was_killed_is_stopped_resumed_and_landed_from_anywhere() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    in_the_second_turn(&world);
+    let id = world.status()["run"].as_str().unwrap().to_owned();
+    assert!(run.kill_9().was_killed());
+    let other = world.env.repo("other").unwrap();
+    other.commit_file("README.md", "# Other\n", "First").unwrap();
+    let from = |place: &std::path::Path, arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command.current_dir(place);
+        Running::of(command).end()
+    };
+    from(world.env.home(), &["stop", &id]).ends(0).says("no engine was at work: the last one").says("is stopped");
+    parked_with_its_work(&world);
+    from(other.dir(), &["diff", "works", "--run", &id, "--stat"]).ends(0).says("parts/one.txt");
+    from(other.dir(), &["resume", &id]).ends(0).says("continuing from what is there");
+    world.all_are("landed");
+    from(world.env.home(), &["land", "works", "--run", &id]).ends(0);
+    world.nothing_is_left();
+    // What is not there any more is named.
+    let moved = world.env.root().join("moved");
+    std::fs::rename(world.repo.dir(), &moved).unwrap();
+    let told = from(world.env.home(), &["diff", "works", "--run", &id, "--json"]).ends(4).json();
+    assert_eq!(told["error"]["code"], "repository/elsewhere", "{told:#}");
+    assert!(told["error"]["what"].as_str().unwrap().contains("/repo`"), "{told:#}");
+    std::fs::rename(moved, world.repo.dir()).unwrap();
 }
 
 #[test]
