@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use outlast_core::plan::Task;
 
-pub use handover::{Changed, HandOver, How, NOTE_LEN_MAX, handover_note, last_acts};
+pub use handover::{Changed, HandOver, How, NOTE_LEN_MAX, handover_note, last_acts, made};
 pub use noted::{Line, Noted, STEPS_FILE, noted, noted_of};
 
 /// What a resumed agent is told besides what it knows already.
@@ -18,6 +18,8 @@ pub struct Resumption {
     pub reason: Option<String>,
     /// What was running when it was stopped and what it did last, for a session that may have lost it: see [`last_acts`].
     pub interrupted: Option<String>,
+    /// Files that the work has made or changed so far, for a session: see [`made`].
+    pub made: Vec<String>,
     /// A note about the work so far, for a session that does not know it: see [`handover_note`].
     pub note: Option<String>,
     /// Steps that are shown to be done.
@@ -54,6 +56,10 @@ pub fn resume_prompt(resumption: &Resumption) -> String {
         &[
             ("{reason}", resumption.reason.clone().unwrap_or_default()),
             ("{interrupted}", resumption.interrupted.clone().unwrap_or_default()),
+            (
+                "{made}",
+                list("Files that the work has made or changed so far; they need not be made again:", &resumption.made),
+            ),
             ("{note}", resumption.note.clone().unwrap_or_default()),
             ("{done}", list("These steps are done and need no second look:", &resumption.done)),
         ],

@@ -177,3 +177,31 @@ fn a_prompt_too_long_for_an_argument_or_with_a_port_in_it_goes_through_the_file(
         }
     }
 }
+
+/// One way for each kind, the same fresh and resumed: an argument, or a file that ends. A standard input that stays open, on
+/// which one CLI hung at a resume, is none of them; the program of a plan's own reads a file by itself.
+#[test]
+fn h06_every_kind_is_told_in_one_way_and_never_by_an_input_that_stays_open() {
+    let folders = Folders::new();
+    for kind in Kind::ALL {
+        for session in [None, Some("11111111-2222-8333-8444-555555555555")] {
+            let mut brief = folders.brief(kind);
+            if let Some(id) = session {
+                brief.session = Session::Resume { id: id.into() };
+            }
+            let launch = adapter(kind).launch(&brief).unwrap();
+            let by_argument = launch.argv.iter().filter(|argument| argument.contains(&*brief.prompt)).count();
+            let by_file = launch.files.iter().filter(|(_, text)| **text == brief.prompt).count();
+            let wanted = match kind {
+                Kind::Command => (0, 0),
+                Kind::OpenCode => (0, 1),
+                _ => (1, 0),
+            };
+            assert_eq!((by_argument, by_file), wanted, "{kind} {session:?}: {:?}", launch.argv);
+            let reads_it = launch.argv.iter().any(|argument| argument.contains("< \"$OUTLAST_PROMPT_FILE\""));
+            assert_eq!(reads_it, kind == Kind::OpenCode, "{kind}: {:?}", launch.argv);
+            let named = session.is_none_or(|id| kind == Kind::Command || launch.argv.iter().any(|a| a.contains(id)));
+            assert!(named, "{kind} goes on in its session: {:?}", launch.argv);
+        }
+    }
+}

@@ -87,7 +87,8 @@ pub struct TokensView {
     pub cache_read: Option<u64>,
     /// Produced.
     pub output: Option<u64>,
-    /// Paid for a second time; absent while nothing measures it.
+    /// Paid for again after interruptions: answers that broke, and what of the first request of an attempt that takes up
+    /// earlier work was in no cache; absent where that is not known.
     pub spent_again: Option<u64>,
     /// How many answers named no tokens: the sums are without theirs.
     #[serde(default)]

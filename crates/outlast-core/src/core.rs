@@ -15,7 +15,7 @@ use crate::ids::{AccountId, Epoch, RunId, TaskId};
 use crate::ledger::Counted;
 use crate::mutant::{Bug, planted};
 use crate::pace::Recent;
-use crate::record::{EndReason, Fact, LandingCause, Outcome, Record, Stream, Verdict};
+use crate::record::{EndReason, Fact, LandingCause, Outcome, Record, Rung, Stream, Verdict};
 use crate::retry;
 use crate::run::{Index, Mode, Run};
 use crate::task::{Attempt, Failure, Finished, Held, Phase, Refused, Stage};
@@ -198,6 +198,10 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         task.attempts = *number;
         task.parked_for = None;
         task.resumed_by = Some(rung.clone());
+        if *rung == Rung::HandOver {
+            // It is not gone back to.
+            task.session = None;
+        }
         return;
     }
     if let Fact::Exchanged { usage, reserved, .. } = fact {
@@ -208,9 +212,10 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         Fact::WorkspaceReady { base, .. } => task.base = Some(base.clone()),
         Fact::SessionSeen { session, .. } => task.session = Some(session.clone()),
         Fact::Checkpointed { commit, .. } => task.checkpoint = Some(commit.clone()),
-        Fact::Exchanged { main, usage, .. } => {
+        Fact::Exchanged { number, main, usage, .. } => {
             task.turns = task.turns.saturating_add(u32::from(*main));
             task.usage.add(usage);
+            task.paid_again.exchanged(*number, *main, usage, at);
         }
         _ => {}
     }

@@ -178,8 +178,8 @@ fn waits_for_budget(attempt: &Attempt) -> bool {
 fn start(run: &Run, task: &Task, now: Timestamp) -> Record {
     let rung = match (&task.session, task.attempts) {
         (_, 0) => Rung::Fresh,
-        (Some(session), _) => Rung::Session(session.clone()),
-        (None, _) => Rung::HandOver,
+        (Some(session), _) if task.paid_again.dear_session(now).is_none() => Rung::Session(session.clone()),
+        (_, _) => Rung::HandOver,
     };
     let fact = Fact::AttemptStarted { number: task.attempts.saturating_add(1), epoch: next_epoch(task.attempts), rung };
     Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact }

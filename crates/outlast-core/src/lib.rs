@@ -5,6 +5,7 @@
 
 pub mod admit;
 mod again;
+mod again_paid;
 mod alike;
 mod assign;
 pub mod budget;
@@ -39,6 +40,7 @@ pub mod wake;
 mod window;
 
 pub use self::core::{Core, total};
+pub use again_paid::PaidAgain;
 pub use class::Class;
 pub use ids::{AccountId, AgentName, AttemptId, Epoch, ExchangeId, Oid, RunId, TaskId};
 pub use ledger::LedgerRow;

@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::again_paid::PaidAgain;
 use crate::class::Class;
 use crate::ids::{AccountId, Epoch, Oid, TaskId};
 use crate::mutant::{Bug, planted};
@@ -54,6 +55,9 @@ pub struct Task {
     pub turns: u32,
     /// What it consumed so far.
     pub usage: Usage,
+    /// What of that was paid for again.
+    #[serde(default)]
+    pub paid_again: PaidAgain,
     /// A need of it was discarded after its base was made.
     pub stale: bool,
     /// How many of its needs have no verified result yet.
@@ -220,6 +224,7 @@ impl Task {
             parked_for: None,
             turns: 0,
             usage: Usage::default(),
+            paid_again: PaidAgain::default(),
             stale: false,
             needs_open,
         }

@@ -24,6 +24,14 @@ pub struct Usage {
     pub unmetered: u32,
     /// How many exchanges are summed up here.
     pub exchanges: u32,
+    /// How many of them broke before their end: whoever asked has to ask again.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cut: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -37,6 +45,7 @@ impl Usage {
         self.unpriced = self.unpriced.saturating_add(other.unpriced);
         self.unmetered = self.unmetered.saturating_add(other.unmetered);
         self.exchanges = self.exchanges.saturating_add(other.exchanges);
+        self.cut = self.cut.saturating_add(other.cut);
     }
 
     /// All tokens, however they are billed.

@@ -29,6 +29,7 @@ const USAGE: Usage = Usage {
     unpriced: 0,
     unmetered: 0,
     exchanges: 1,
+    cut: 0,
 };
 
 fn facts_of_v3() -> Vec<Fact> {

@@ -184,6 +184,7 @@ fn usage_of(outcome: Outcome, usage: &outlast_journal::Usage, usd_nanos: Option<
         unpriced: u32::from(usd_nanos.is_none()),
         unmetered: u32::from(!known),
         exchanges: 1,
+        cut: u32::from(outcome == Outcome::Cut),
     }
 }
 

@@ -82,6 +82,8 @@ pub(crate) struct TaskFacts {
     pub(crate) made_headway: bool,
     /// Whether its living attempt has asked its model anything.
     pub(crate) has_asked: bool,
+    /// How many tokens its session would be paid for again, where that is dearer than a fresh one.
+    pub(crate) dear_session: Option<u64>,
     pub(crate) last_failure: Option<Failure>,
     /// Who works on it from its next attempt on.
     pub(crate) agent: AgentName,
@@ -183,6 +185,7 @@ impl Context {
                 epoch: task.attempt().map(|attempt| attempt.epoch),
                 made_headway: task.attempt().is_some_and(|attempt| attempt.made_headway),
                 has_asked: task.attempt().is_some_and(|attempt| attempt.has_asked),
+                dear_session: task.paid_again.dear_session(crate::state_loop::now()),
                 last_failure: task.last_failure.clone(),
                 agent: task.spec.agent.clone(),
             })

@@ -125,7 +125,7 @@ fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestam
         attempts: task.attempts,
         turns: task.turns,
         resumed_by: task.resumed_by.as_ref().map(rung),
-        tokens: tokens(&task.usage),
+        tokens: tokens(task),
         usd: usd(&task.usage),
         workspace: workspace.is_dir().then(|| workspace.display().to_string()),
         branch: (task.attempts > 0).then(|| format!("outlast/{}", task.id.slug())),
@@ -208,14 +208,15 @@ fn rung(rung: &Rung) -> String {
 }
 
 /// Tokens by kind: where no exchange was metered, none is known.
-fn tokens(usage: &Usage) -> TokensView {
+fn tokens(task: &Task) -> TokensView {
+    let usage = &task.usage;
     let known = |tokens| (usage.exchanges > usage.unmetered || usage.exchanges == 0).then_some(tokens);
     TokensView {
         input: known(usage.input),
         cache_write: known(usage.cache_write),
         cache_read: known(usage.cache_read),
         output: known(usage.output),
-        spent_again: None,
+        spent_again: task.paid_again.tokens(task.attempts),
         unmetered: usage.unmetered,
     }
 }

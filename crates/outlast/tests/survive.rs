@@ -43,6 +43,8 @@ mod names;
 mod notes;
 #[path = "survive/order.rs"]
 mod order;
+#[path = "survive/paid_again.rs"]
+mod paid_again;
 #[path = "survive/processes.rs"]
 mod processes;
 #[path = "survive/replay.rs"]

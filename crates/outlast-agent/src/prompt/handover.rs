@@ -171,6 +171,25 @@ pub fn last_acts(state: &ResearchState, since: Option<&[Changed]>) -> Option<Str
     (!text.is_empty()).then_some(text)
 }
 
+/// What the work has made or changed so far, a line each, as far as a session has to be told: what it made last may be gone
+/// from its memory, and a picture or a report that is there is not to be made again.
+pub fn made(changed: &[Changed]) -> Vec<String> {
+    let mut left = CHANGED_MAX;
+    let mut lines = Vec::new();
+    for one in changed {
+        let line = in_line(&format!("{} ({})", one.path, one.how.word()), TEXT_MAX);
+        left = match left.checked_sub(line.len()) {
+            Some(left) => left,
+            None => break,
+        };
+        lines.push(line);
+    }
+    if lines.len() < changed.len() {
+        lines.push(format!("and {} more", changed.len() - lines.len()));
+    }
+    lines
+}
+
 /// What was running when the work stopped, and what to do about it.
 fn running(state: &ResearchState, since: Option<&[Changed]>) -> Option<String> {
     let mut commands: Vec<&str> = Vec::new();

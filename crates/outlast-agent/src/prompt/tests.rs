@@ -48,6 +48,7 @@ fn h03_a_handover_keeps_the_prompt_byte_for_byte_and_names_what_is_done() {
     let resumption = Resumption {
         reason: Some("The provider's window was used up.".into()),
         interrupted: None,
+        made: Vec::new(),
         note: None,
         done: vec!["imports".into()],
     };
@@ -186,4 +187,19 @@ fn what_a_command_that_was_cut_off_has_done_to_the_files_is_told() {
     );
     assert!(told.contains("\n- and 5 more\nIt may have done all"), "{told}");
     assert!(!last_acts(&state, None).unwrap().contains("since it was asked for"), "what is not known is not said");
+}
+
+#[test]
+fn a06_a_session_is_told_what_is_made_within_a_bound() {
+    let changed = |n: usize| {
+        let one = |at| Changed { path: format!("artifacts/{at:06}.png"), how: How::Added };
+        (0..n).map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(made(&changed(1)), ["artifacts/000000.png (added)"]);
+    let many = made(&changed(10_000));
+    assert!(many.iter().map(String::len).sum::<usize>() < 8 * 1024, "{}", many.len());
+    let told = many.len() - 1;
+    assert_eq!(many[told], format!("and {} more", 10_000 - told));
+    let text = resume_prompt(&Resumption { made: made(&changed(2)), ..Resumption::default() });
+    assert!(text.contains("made again:\n- artifacts/000000.png (added)\n- artifacts/000001.png (added)\n"), "{text}");
 }

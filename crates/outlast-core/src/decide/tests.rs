@@ -1,7 +1,7 @@
 //! Who starts, who is given up, what is over, and what it does to others.
 
-use crate::testing::{core, show};
-use crate::{Core, Timestamp};
+use crate::testing::{core, records, show};
+use crate::{Core, Fact, Record, Stream, Timestamp};
 
 fn decided(core: &Core, now: i64) -> String {
     show(&core.decide(Timestamp::from_millis(now))).join("; ")
@@ -222,4 +222,30 @@ fn an_account_that_waits_for_a_person_keeps_nobody_waiting_for_it() {
     check(&format!("run\n task a quota=max\n {shut}"), 0, "a start 1 fresh");
     check(&format!("run\n task a quota=max,api\n {shut}\n account api closed overload 5000"), 0, "");
     check(&format!("run\n task a quota=max,api\n {shut}"), 0, "a start 1 fresh");
+}
+
+#[test]
+fn h13_after_a_long_pause_a_long_session_is_left_for_a_fresh_one_and_a_short_one_is_gone_on_with() {
+    const HOUR: i64 = 3_600_000;
+    let after = |tokens: u64, pause: i64| {
+        let mut core = core("run\n task a\n a start 1\n a session 1 s");
+        let usage = crate::Usage { cache_read: tokens, exchanges: 1, ..crate::Usage::default() };
+        let stream = Stream::Task("r".into(), "a".into());
+        let fact =
+            Fact::Exchanged { number: 1, account: "m".into(), main: true, usage, reserved: None, exchange: None };
+        core.apply(&Record { at: Timestamp::EPOCH, stream, fact });
+        for line in ["pause", "a ending 1 parked", "a ended 1", "resume"] {
+            for record in records(&core, line) {
+                core.apply(&record);
+            }
+        }
+        let started = core.decide(Timestamp::from_millis(pause));
+        for record in &started {
+            core.apply(record);
+        }
+        (show(&started).join(" "), core.runs[&"r".into()].tasks[0].session.is_some())
+    };
+    assert_eq!(after(1_200_000, 3 * HOUR), ("a start 2 handover".to_owned(), false));
+    assert_eq!(after(1_200_000, HOUR - 1), ("a start 2 session s".to_owned(), true));
+    assert_eq!(after(60_000, 3 * HOUR), ("a start 2 session s".to_owned(), true));
 }

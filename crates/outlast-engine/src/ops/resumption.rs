@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_agent::prompt::{HandOver, Resumption, handover_note, last_acts};
+use outlast_agent::prompt::{HandOver, Resumption, handover_note, last_acts, made};
 use outlast_core::record::Rung;
 use outlast_core::{Oid, plan};
 use outlast_git::AgentState;
@@ -36,6 +36,14 @@ pub(crate) async fn of(
     let before = context.blocking(move || Ok(research::last_agent(&home, &id))).await?;
     let before = given_to(task, before.unwrap_or_else(|| task.agent.clone()));
     let Ok((_, adapter)) = adapter_of(plan, &before) else { return Ok(Resumption { reason, ..Resumption::default() }) };
+    if attempt.rung == Rung::HandOver
+        && let Some(tokens) = known.dear_session
+    {
+        let why = format!(
+            "its session of {tokens} tokens is in no cache any more, and would be paid for in full: a fresh one goes on from a note"
+        );
+        context.note_finding(&attempt.id, why);
+    }
     let (id, home, task, base) = (attempt.id.clone(), context.home.clone(), task.clone(), base.clone());
     // A note is a claim; where a step has a command, that alone tells.
     let holds = shown.clone();
@@ -54,17 +62,18 @@ pub(crate) async fn of(
             };
             let since: Option<&Vec<_>> = since.as_ref();
             let since = since.map(Vec::as_slice);
+            let changes =
+                known.checkpoint.as_ref().map(|kept| git.store().diff(&base, kept)).transpose()?.unwrap_or_default();
+            let changed: Vec<_> = changes.iter().map(research::named).collect();
             if !hands_over {
                 // A session knows what it has done, but often not what it was doing when it was killed.
                 let told: Vec<String> = last_acts(&state, since).into_iter().chain(begun).collect();
                 let interrupted = (!told.is_empty()).then(|| told.join("\n"));
-                return Ok(Resumption { reason, interrupted, note: None, done });
+                return Ok(Resumption { reason, interrupted, made: made(&changed), note: None, done });
             }
-            let changes = known.checkpoint.map(|kept| git.store().diff(&base, &kept)).transpose()?.unwrap_or_default();
-            let changed: Vec<_> = changes.iter().map(research::named).collect();
             let (done_so_far, notes) = (&done, &noted.notes);
             let over = HandOver { task: &task, research: &state, done: done_so_far, notes, changed: &changed, since };
-            Ok(Resumption { reason, interrupted: begun, note: Some(handover_note(&over)), done })
+            Ok(Resumption { reason, interrupted: begun, made: Vec::new(), note: Some(handover_note(&over)), done })
         })
         .await
 }

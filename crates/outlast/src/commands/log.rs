@@ -65,6 +65,9 @@ fn left(given: &Given, home: &RepoHome, run: &Run, id: &TaskId) -> String {
     let earlier = if task.attempts > 1 { ", those of earlier attempts beside it" } else { "" };
     let mut text =
         format!("\n{title}\n{text}  {}\n", styled(DIM, format!("all outputs, of verify too: {place}{earlier}")));
+    if let Some(tokens) = task.paid_again.tokens(task.attempts).filter(|tokens| *tokens > 0) {
+        text.push_str(&format!("  paid for again after interruptions: {tokens} tokens\n"));
+    }
     if let Some(outside) = outside(given, home, run, id) {
         text.push_str(&format!("  outside `writes`, and left out of what lands: {outside}\n"));
     }

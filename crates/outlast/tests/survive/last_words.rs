@@ -119,3 +119,32 @@ fn d02_a_program_that_waits_for_its_input_never_began() {
     assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"startup".into()), "{task:#}");
     world.nothing_is_left();
 }
+
+#[test]
+fn a06_whoever_goes_on_after_a_limit_is_told_what_is_made_and_gets_its_session() {
+    for (resume, rung) in [("{resume}", "session"), ("none", "hand_over")] {
+        let world = World::new();
+        let script = "case $OUTLAST_ATTEMPT in *one.1) mkdir -p artifacts; echo png > artifacts/a.png; \
+                      echo '{\"type\":\"system\",\"session_id\":\"s-1\"}'; \
+                      echo \"You've hit your limit\"; exit 1;; esac; \
+                      cat \"$OUTLAST_HANDOVER_FILE\" > told.txt; echo \"$0\" > session.txt";
+        let agent = format!(
+            "land = \"auto\"\n\n[agent.own]\nkind = \"command\"\naccounts = [\"main\"]\n\
+             command = [\"sh\", \"-c\", \'\'\'{script}\'\'\', \"{resume}\"]"
+        );
+        let keys = "writes = [\"**\"]\nagent = \"own\"\nretries = 0";
+        world.plan(&Plan::new(&agent).task("one", "say \"it\"", keys));
+        world.run(&["run", "--yes"]).ends(0);
+        let task = world.task("one");
+        assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &rung.into()), "{task:#}");
+        let landed = |path: &str| world.repo.text(&["show", &format!("{}:{path}", world.target())]).unwrap();
+        let told = landed("told.txt");
+        assert_eq!(told.matches("artifacts/a.png (added)").count(), 1, "{told}");
+        assert_eq!(landed("artifacts/a.png"), "png", "it was not made again");
+        if rung == "session" {
+            assert_eq!(landed("session.txt"), "s-1");
+        }
+        // Both went past the gateway: what was paid again is not known, and never zero.
+        assert_eq!(task["tokens"]["spent_again"], Value::Null, "{task:#}");
+    }
+}

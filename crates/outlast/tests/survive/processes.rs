@@ -127,3 +127,54 @@ fn d16_lines_of_megabytes_hide_nothing_that_follows() {
     let task = world.task("one");
     assert_eq!(task["cause"], "question", "{task:#}");
 }
+
+/// Children that hold memory, in sessions of their own, left behind by each of several tries.
+#[test]
+fn d15_what_a_timed_out_try_leaves_is_gone_before_the_next_one_begins() {
+    let world = World::new();
+    // Each try writes down how many of those that came before still live: it sees what its host sees of them.
+    let marks = "for pid in $(cat \"$HOME/left\" 2>/dev/null); do kill -0 $pid 2>/dev/null && echo $pid >> \"$HOME/alive\"; done";
+    let leaves = "setsid sh -c 'x=$(head -c 20000000 /dev/zero | tr \"\\\\0\" y); echo $$ >> \"$HOME/left\"; sleep 1000; : $x' & \
+                  sleep 1000";
+    let command = format!("echo working; {marks}; {leaves}");
+    world.plan(&shell(&command, "retries = 4\nidle_timeout = \"1s\""));
+    world.run(&["run", "--yes"]).ends(5);
+    let task = world.task("one");
+    assert_eq!((&task["cause"], &task["attempts"]), (&"timeout".into(), &5.into()), "{task:#}");
+    let home = world.homes().remove(0).join("homes");
+    let mut files = Vec::new();
+    let mut folders = vec![home];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    let named = |name: &str| files.iter().find(|file| file.ends_with(name));
+    let left = std::fs::read_to_string(named("left").unwrap()).unwrap();
+    assert_eq!(left.lines().count(), 5, "each of them has left one behind: {left}");
+    assert!(named("alive").is_none(), "one of them lived on");
+    world.nothing_is_left();
+}
+
+#[test]
+fn h05_whoever_goes_on_begins_where_the_session_began_wherever_it_went() {
+    let world = World::new();
+    let script = "pwd >> \"$HOME/began\"; case $OUTLAST_ATTEMPT in \
+                  *one.1) echo '{\"type\":\"system\",\"session_id\":\"s-1\"}'; mkdir -p parts/deep; cd parts/deep; kill -9 $$;; esac; \
+                  [ \"$0\" = s-1 ] || exit 3; mkdir -p parts; cp \"$HOME/began\" parts/began";
+    let agent = format!(
+        "land = \"auto\"\n\n[agent.own]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \'\'\'{script}\'\'\', \"{{resume}}\"]"
+    );
+    let keys = "writes = [\"parts/**\"]\nagent = \"own\"\nretries = 0";
+    world.plan(&Plan::new(&agent).task("one", "say \"it\"", keys));
+    world.run(&["run", "--yes"]).ends(0);
+    let task = world.task("one");
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"session".into()), "{task:#}");
+    let began = world.repo.text(&["show", &format!("{}:parts/began", world.target())]).unwrap();
+    let places: Vec<&str> = began.lines().collect();
+    let workspace = text(&task["workspace"]);
+    assert_eq!(places, [&*workspace; 2], "{began}");
+}
