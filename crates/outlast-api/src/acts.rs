@@ -145,10 +145,19 @@ pub struct Diff {
     pub run: String,
     /// The task.
     pub task: String,
+    /// The task's state: while it is at work, what it has changed since `kept_at` is in its workspace alone.
+    #[serde(default)]
+    pub state: String,
     /// What the change is measured against.
     pub base: String,
-    /// The tree or commit that holds it.
+    /// The tree or commit that holds it; the base where nothing was kept yet.
     pub commit: String,
+    /// When that was kept; absent where nothing was.
+    #[serde(default)]
+    pub kept_at: Option<String>,
+    /// The working tree, where there is one.
+    #[serde(default)]
+    pub workspace: Option<String>,
     /// Every changed path.
     pub files: Vec<FileChange>,
     /// The patch, as git prints it; bytes that are no text are replaced.

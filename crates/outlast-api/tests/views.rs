@@ -217,6 +217,9 @@ fn log_lines_stand_alone() {
 fn a_diff_tells_what_is_outside_the_scope() {
     let file = FileChange { path: text("文 档.md"), kind: text("added"), in_scope: false };
     insta::assert_json_snapshot!(round(Diff {
+        state: text("running"),
+        kept_at: Some(text("2026-07-31T10:00:00Z")),
+        workspace: Some(text("/home/ann/.local/state/outlast/w/a")),
         schema: schema("diff"),
         run: text("r"),
         task: text("a"),

@@ -30,7 +30,7 @@ fn subject(stream: &Stream) -> String {
 }
 
 /// The local time of day.
-fn clock(at: outlast_core::Timestamp) -> String {
+pub(crate) fn clock(at: outlast_core::Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string()
 }

@@ -39,6 +39,48 @@ fn workspace(world: &World, id: &str) -> PathBuf {
 }
 
 #[test]
+fn of_work_that_goes_on_the_last_checkpoint_is_shown_and_what_is_not_in_it_is_told() {
+    // A turn's checkpoint is made beside its request: certain is the one before.
+    for (turn, part) in [(1, "works  0 files"), (3, "+part one")] {
+        let hold = Fault::Hold { seconds: None };
+        let rule = Rule { when: When { step: Some(turn), ..When::default() }, fault: hold, times: Some(1) };
+        let world = World::with_script(Script::default().with_fault(rule));
+        let script = "write parts/one.txt \"part one\\n\"\nwrite parts/two.txt \"part two\\n\"\nread parts/two.txt";
+        let plan = Plan::new("").task("works", script, "writes = [\"parts/**\"]");
+        world.plan(&plan.task("later", script, "writes = [\"parts/**\"]\nneeds = [\"works\"]"));
+        let run = world.start(&["run", "--yes"]);
+        world.provider_saw("the turn", |log| log.iter().any(|entry| entry.step == Some(turn)));
+        let place = workspace(&world, "works").display().to_string();
+        let told = format!("; what it has changed since is in {place}");
+        world
+            .run(&["diff", "works"])
+            .ends(0)
+            .says(part)
+            .says("works is at work: this is its last checkpoint, of ")
+            .says(&told);
+        let view = world.run(&["diff", "works", "--json"]).ends(0).json();
+        assert_eq!((&view["state"], &view["workspace"]), (&"running".into(), &place.into()), "{view:#}");
+        let (kept_at, started_at) = (text(&view["kept_at"]), text(&world.status()["started_at"]));
+        assert!(kept_at >= started_at, "{kept_at} {started_at}");
+        assert_eq!(text(&view["patch"]).contains("+part one"), turn == 3, "{view:#}");
+        assert_eq!(view["files"].as_array().unwrap().is_empty(), turn == 1, "{view:#}");
+
+        world.run(&["diff", "later"]).ends(0).says("later has changed nothing yet");
+        let view = world.run(&["diff", "later", "--json"]).ends(0).json();
+        assert_eq!(
+            (&view["state"], &view["files"], &view["patch"]),
+            (&"pending".into(), &serde_json::json!([]), &"".into())
+        );
+        assert!(view["kept_at"].is_null() && view["base"] == view["commit"], "{view:#}");
+        world.run(&["stop"]).ends(0);
+        run.end().ends(0);
+        let told = world.run(&["diff", "works"]).ends(0);
+        assert!(!told.stderr.contains("is at work"), "{}", told.stderr);
+        world.nothing_is_left();
+    }
+}
+
+#[test]
 fn verified_work_is_shown_landed_in_order_and_only_as_far_as_it_was_asked_for() {
     let world = reviewed();
     let base = world.repo.commit_id("HEAD").unwrap();
