@@ -98,6 +98,12 @@ pub struct ActedTask {
     /// Why the workspace of a discarded task is still there, where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// The ref in our store that keeps the work of a discarded task, where there was any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<String>,
+    /// The command that brings that back, as a branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub get_back: Option<String>,
 }
 
 /// What an agent has noted of its task: `outlast/noted/v1`.

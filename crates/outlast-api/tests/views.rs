@@ -185,6 +185,8 @@ fn acts_are_told_task_by_task() {
         refused: None,
         cause: None,
         kept: None,
+        archive: None,
+        get_back: None,
     };
     let refused = ActedTask {
         id: text("b"),
@@ -193,6 +195,8 @@ fn acts_are_told_task_by_task() {
         refused: Some(text("main is checked out in /x: run `git merge --ff-only outlast/r` there")),
         cause: Some(text("target_checked_out")),
         kept: None,
+        archive: None,
+        get_back: None,
     };
     insta::assert_json_snapshot!(
         "act",

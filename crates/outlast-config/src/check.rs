@@ -45,7 +45,12 @@ fn check_user(layer: &Layer, user: &UserConfig, findings: &mut Vec<Finding>) {
             if !user.accounts.keys().any(|known| known.as_str() == account.value) {
                 let message =
                     format!("`[agent.{name}]` names the account `{}`, which is not configured", account.value);
-                let fix = suggest::advice(&account.value, user.accounts.keys().map(|known| known.as_str()));
+                let known = suggest::advice(&account.value, user.accounts.keys().map(|known| known.as_str()));
+                let fix = format!(
+                    "name one that your config.toml has ({known}), or add [account.{}] there, with `provider` and `key_env` (or \
+                     `login`); `outlast doctor` says where it is",
+                    account.value
+                );
                 findings.push(Finding::new(Code::UnknownAccount, Some(&account.at), message).fix(fix));
             }
         }

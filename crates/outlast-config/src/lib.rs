@@ -30,7 +30,7 @@ pub use analysis::{Analysis, Edge, Reason, analyse};
 pub use approval::{approval_hash, content_hash};
 pub use finding::{Code, Finding, Severity};
 pub use plan::{Batch, Checked, PlanFiles, read_plan};
-pub use reference::{VARIABLES, reference};
+pub use reference::{COMMAND_VARIABLES, VARIABLES, reference};
 pub use source::Source;
 pub use starter::{Facts, starter};
 pub use units::{Hours, usd_micros};

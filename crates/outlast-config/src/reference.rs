@@ -42,6 +42,10 @@ pub fn reference() -> String {
     }
     section(&mut page, "[[task]]", "One piece of work for one agent.", tables::TASK);
     section(&mut page, "output", "The shape of an answer.", tables::OUTPUT);
+    page.push_str(COMMANDS);
+    for (name, meaning) in COMMAND_VARIABLES {
+        let _ = writeln!(page, "| `{name}` | {meaning} |");
+    }
     let shared: Vec<String> = keys::DEFAULTS.iter().map(|name| format!("`{name}`")).collect();
     let _ = writeln!(
         page,
@@ -99,6 +103,24 @@ pub const VARIABLES: [(&str, &str); 8] = [
     ("OUTLAST_KEY", "the key to show there; it is of this attempt alone"),
 ];
 
+/// The variables that each command of `setup`, `verify` and `steps` is given, and no other of the user's.
+pub const COMMAND_VARIABLES: [(&str, &str); 10] = [
+    ("PATH", "yours, and after it the folder of `outlast` itself where it is not on it"),
+    (
+        "HOME",
+        "an empty folder of the run's; in a workspace that of the task's agent, where its caches are. Never yours: what a \
+         program looks for there (`~/.npmrc`, `~/.m2`, `~/.cache`) is not there",
+    ),
+    ("TMPDIR", "a folder of the run's or the task's"),
+    ("TERM", "`dumb`"),
+    ("LANG", "`C.UTF-8`"),
+    ("OUTLAST_RUN", "the run's id"),
+    ("OUTLAST_TASK", "the task's id; for `setup`, that of the first task that starts from the tree"),
+    ("OUTLAST_ATTEMPT", "a name of this run of the command that no other on this machine has"),
+    ("RUSTUP_HOME", "yours, or `~/.rustup`, where there is such a folder"),
+    ("PYENV_ROOT", "yours, or `~/.pyenv`, where there is such a folder"),
+];
+
 const HEAD: &str = "\
 # Plans and configuration
 
@@ -127,6 +149,19 @@ holds none. It has to be on the `PATH`, or in the commit that the run starts fro
 
 const ENVIRONMENT: &str = "
 Its environment is built from nothing: `PATH`, `HOME`, `TMPDIR`, the language, its `env`, and
+
+| variable | holds |
+| --- | --- |
+";
+
+const COMMANDS: &str = "
+## What commands are given
+
+Each command of `setup`, `verify` and `steps` is given to `sh -c`, one after the other; the first that does not exit with 0
+ends the list. `setup` runs in a fresh tree of ours; `steps` run in the task's workspace, and so does `verify`, which runs a
+second time on what would land, in a tree that no agent can write. A command may write there, in its `HOME` and its `TMPDIR`,
+and may make no TCP connection where the system can keep it from that. It may take as long as the task's `timeout`, one of
+`setup` 30 minutes. Its environment is built from nothing: no other variable of yours, no key, and
 
 | variable | holds |
 | --- | --- |

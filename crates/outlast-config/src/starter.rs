@@ -98,21 +98,15 @@ pub fn starter(facts: &Facts) -> String {
         );
     }
     let known = ["claude-code", "codex", "opencode", "gemini", "qwen"];
-    let mut agents: Vec<&str> = facts.agents.iter().map(String::as_str).filter(|kind| known.contains(kind)).collect();
-    if agents.is_empty() {
-        agents.push(known[0]);
-    }
+    let agents: Vec<&str> = facts.agents.iter().map(String::as_str).filter(|kind| known.contains(kind)).collect();
     for kind in &agents {
         let name = kind.strip_suffix("-code").unwrap_or(kind);
         let _ = write!(text, "\n[agent.{name}]\nkind = {}\n", quoted(kind));
     }
-    text.push_str("# model = \"…\"       # else the program's own choice\n# accounts = [\"…\"]  # else every account of your config.toml that fits\n");
-    let first = agents[0].strip_suffix("-code").unwrap_or(agents[0]);
-    let _ = write!(
-        text,
-        "\n[defaults]\nagent = {}\ntimeout = \"20m\"\nidle_timeout = \"5m\"\nretries = 2\n",
-        quoted(first)
-    );
+    text.push_str(if agents.is_empty() { NO_AGENT } else { OF_AGENT });
+    let first = agents.first().map(|kind| quoted(kind.strip_suffix("-code").unwrap_or(kind)));
+    let first = first.map_or_else(|| "# agent = \"claude\"".to_owned(), |name| format!("agent = {name}"));
+    let _ = write!(text, "\n[defaults]\n{first}\ntimeout = \"20m\"\nidle_timeout = \"5m\"\nretries = 2\n");
     list(&mut text, "verify", &facts.verify, "commands that show that nothing is broken", "make test");
     text.push_str(TAIL);
     text
@@ -140,6 +134,21 @@ const HEAD: &str = "\
 # target = \"outlast/{run}\"  # the branch results land on
 concurrency = \"auto\"       # or a number
 land = \"review\"            # or \"auto\": land each task as soon as it is verified
+";
+
+const OF_AGENT: &str = "\
+# model = \"…\"       # else the program's own choice
+# accounts = [\"…\"]  # else every account of your config.toml that fits
+";
+
+const NO_AGENT: &str = "
+# No agent was found on the PATH. Install one (claude, codex, opencode, gemini or qwen) and name it here,
+# [agent.claude]
+# kind = \"claude-code\"  # claude-code, codex, opencode, gemini or qwen
+# or take any program:
+# [agent.mine]
+# kind = \"command\"
+# command = [\"my-agent\", \"{goal_file}\"]  # exit 0: done, 75: try later, anything else: failed
 ";
 
 const TAIL: &str = "
@@ -186,7 +195,10 @@ mod tests {
             assert!(checked.plan.unwrap().tasks.is_empty());
             let (head, example) = text.split_at(text.find("# [[task]]").unwrap());
             let bare = |line: &str| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n";
-            let live = head.to_owned() + &example.lines().map(bare).collect::<String>();
+            // What is proposed where no agent was found is one.
+            let words = ["# [agent.mine]", "# kind = \"command\"", "# command = "];
+            let head = words.iter().fold(head.to_owned(), |head, word| head.replace(word, &word[2..]));
+            let live = head + &example.lines().map(bare).collect::<String>();
             let plan = check(&live).plan.expect(&live);
             assert_eq!(plan.tasks[0].steps.len(), 1);
             assert_eq!(plan.run.setup, facts.setup);

@@ -189,6 +189,8 @@ fn acted(
             refused: refused.map(|refused| refused.to_string()).or(detail),
             cause,
             kept: None,
+            archive: None,
+            get_back: None,
         }
     });
     lines.collect()

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outlast_core::{Oid, RunId, TaskId};
+use outlast_core::{AttemptId, Oid, RunId, TaskId};
 use outlast_git::{Kind, Pinned, Removal, UserRepo, Workspace};
 
 use crate::error::Error;
@@ -110,6 +110,19 @@ impl Kept {
     /// Who works in a workspace, for people; nothing where nobody does.
     pub fn in_use(&self, room: &Room) -> Option<String> {
         users(&room.path).first().map(|user| format!("{user} works in it"))
+    }
+
+    /// The ref under which the work of a discarded task is kept, as its last attempt left it; nothing where it never began.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn archive(&self, last: &AttemptId) -> Result<Option<String>, Error> {
+        let store = self.git.store();
+        let folder = format!("refs/outlast/archive/{}/{}/", last.run, last.task.slug());
+        let end = store.last_checkpoint(last)?.map(|commit| format!("{folder}{commit}"));
+        let kept: Vec<String> = store.refs()?.into_iter().map(|(name, _)| name).collect();
+        let of_the_end = kept.iter().find(|name| Some(*name) == end.as_ref());
+        Ok(of_the_end.or_else(|| kept.iter().find(|name| name.starts_with(&folder))).cloned())
     }
 
     /// Why the workspace of a task that is discarded is still there; nothing where it is gone.

@@ -2,7 +2,7 @@
 
 use outlast_api::{Act, Acted, Diagnostic, ExitCode, schema};
 use outlast_core::run::Mode;
-use outlast_core::{RunId, TaskId};
+use outlast_core::{AttemptId, RunId, TaskId};
 use outlast_engine::{Holder, Kept, RepoHome, perform, until_settled};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,7 +15,7 @@ use crate::remote;
 use crate::selection::{Journalled, tasks};
 use crate::session::block_on;
 use crate::text::screen::{fixes, short, task_style};
-use crate::text::styled;
+use crate::text::{BOLD, styled};
 
 pub(crate) fn pause(given: Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
     halt(given, selection, "paused", |run| Act::Pause { run })
@@ -84,15 +84,24 @@ pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCod
     let (home, id, tasks) = of_tasks(&given, selection)?;
     let (json, places) = (given.json, given.places.clone());
     let mut acted = act(given, &home, &id, Act::Discard { run: id.to_string(), tasks })?;
-    name_what_stays(&places, &home, &id, &mut acted)?;
+    name_what_is_kept(&places, &home, &id, &mut acted)?;
     told(json, &acted, "")
 }
 
-/// Says of each discarded task why its workspace is still there: what could not be kept elsewhere is never removed.
-fn name_what_stays(places: &Places, home: &RepoHome, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
+/// Says of each discarded task where its work is and how it comes back, and why its workspace is still there: what could not
+/// be kept elsewhere is never removed.
+fn name_what_is_kept(places: &Places, home: &RepoHome, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
     let kept = Kept::open(home, places.repository_of(home)?)?;
-    for task in acted.tasks.iter_mut().filter(|task| task.state == "discarded") {
-        task.kept = kept.stays(run, &TaskId::new(&task.id))?;
+    let (journalled, run) = Journalled::find(places, Some(run.as_str()))?;
+    let store = home.store().display().to_string().replace('\'', "'\\''");
+    for told in acted.tasks.iter_mut().filter(|task| task.state == "discarded") {
+        let id = TaskId::new(&told.id);
+        told.kept = kept.stays(&run, &id)?;
+        let number = journalled.core.run(&run).and_then(|run| run.task(&id)).map_or(0, |task| task.attempts);
+        let branch = format!("discarded/{run}/{}", id.slug());
+        told.archive = kept.archive(&AttemptId { run: run.clone(), task: id, number })?;
+        told.get_back =
+            told.archive.as_ref().map(|archive| format!("git fetch '{store}' {archive}:refs/heads/{branch}"));
     }
     Ok(())
 }
@@ -197,6 +206,10 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
                 (None, None, None) => String::new(),
             };
             print(&format!("{state} {}  {detail}\n", task.id))?;
+            if let (Some(archive), Some(command)) = (&task.archive, &task.get_back) {
+                print(&format!("             kept in our store as {archive}\n"))?;
+                print(&format!("             to get it back: {}\n", styled(BOLD, command)))?;
+            }
         }
         codes.push(match task.cause.as_deref() {
             _ if good => ExitCode::Ok,

@@ -89,14 +89,24 @@ fn home_item(run: &RunId, task: &TaskId, folder: &Path) -> CleanItem {
 /// Why a task's folders stay; nothing where they can go.
 fn stays(core: &Core, kept: &Kept, room: &Room) -> Option<String> {
     let found = core.run(&room.run).and_then(|run| run.task(&room.task));
-    let over = found.is_none_or(is_over);
-    if !over {
-        let state = found.map(outlast_core::task::Task::state).unwrap_or_default();
-        return Some(format!("the task is {state}: land or discard it first"));
+    if let Some(task) = found.filter(|task| !is_over(task)) {
+        return Some(format!("the task is {}: {}", task.state(), what_ends_it(task, &room.run)));
     }
     // What cannot be looked at stays, and keeps none of the others.
     let looked = kept.keep_commits(room).and_then(|()| kept.unsaved(room));
     looked.unwrap_or_else(|error| Some(error.to_string())).or_else(|| kept.in_use(room))
+}
+
+/// The commands after which a task's workspace is not needed any more.
+fn what_ends_it(task: &Task, run: &RunId) -> String {
+    let id = &task.id;
+    let discard = format!("`outlast discard --run {run} {id}` gives it up");
+    match task.phase {
+        Phase::Failed | Phase::Waiting { .. } => format!("`outlast retry --run {run} {id}` goes on with it, {discard}"),
+        Phase::Done(_) | Phase::Landing { .. } => format!("`outlast land --run {run} {id}` lands it, {discard}"),
+        Phase::Stale | Phase::Blocked { .. } => discard,
+        _ => format!("`outlast resume {run}` goes on with it, {discard}"),
+    }
 }
 
 fn item(room: &Room, kept: Option<String>) -> CleanItem {

@@ -126,7 +126,8 @@ fn view(given: &Given, file: &Path, text: String, written: bool, agents: &[Found
         logins::found().into_iter().filter(|credential| !logins::is_used(credential, user)).collect();
     let mut next = Vec::new();
     if agents.is_empty() {
-        next.push("install an agent: claude, codex, opencode, gemini or qwen".to_owned());
+        let any = "or name any program: see [agent.mine]";
+        next.push(format!("install an agent: claude, codex, opencode, gemini or qwen; {any}"));
     }
     if user.accounts.is_empty() {
         let config = given.places.config.display();

@@ -65,3 +65,32 @@ fn a_broken_configuration_is_told_before_anything_is_written() {
     bench.run(&["init"]).ends(3).says("error[config/bad-account]");
     assert!(!bench.repo.dir().join("outlast.toml").exists());
 }
+
+#[test]
+fn an_agent_is_written_that_is_there_and_where_there_is_none_how_to_name_one() {
+    let bench = Bench::new();
+    let view = bench.run(&["init", "--json"]).ends(0).json("init");
+    let text = view["text"].as_str().unwrap();
+    let live: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(!live.iter().any(|line| line.contains("claude") || line.starts_with("[agent")), "{text}");
+    assert!(
+        text.contains("# No agent was found on the PATH. Install one") && text.contains("# [agent.mine]"),
+        "{text}"
+    );
+    assert_eq!(
+        view["next"][0],
+        "install an agent: claude, codex, opencode, gemini or qwen; or name any program: see [agent.mine]"
+    );
+    bench.run(&["check"]).ends(0);
+    // A task has nobody to do it then, and that is said with what to do.
+    let file = bench.repo.dir().join("outlast.toml");
+    fs::write(&file, format!("{text}[[task]]\nid = \"t\"\ngoal = \"g\"\n")).unwrap();
+    bench.run(&["check"]).ends(3).shows("error[plan/unknown-agent]").shows("[agent.");
+
+    let bench = Bench::new();
+    bench.program("codex", "#!/bin/sh\nexit 0\n");
+    bench.run(&["init"]).ends(0);
+    let text = fs::read_to_string(bench.repo.dir().join("outlast.toml")).unwrap();
+    assert!(text.contains("\n[agent.codex]\n") && text.contains("\nagent = \"codex\"\n"), "{text}");
+    assert!(!text.contains("claude") && !text.contains("No agent"), "{text}");
+}

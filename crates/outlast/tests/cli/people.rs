@@ -183,12 +183,109 @@ fn a_conflict_is_told_with_commands_that_end_it() {
 #[test]
 fn the_plan_of_init_is_not_found_fault_with_for_what_init_wrote() {
     let bench = Bench::new();
+    bench.program("claude", "#!/bin/sh\nexit 0\n");
     bench.run(&["init"]).ends(0);
     let file = bench.repo.dir().join("outlast.toml");
     let text = std::fs::read_to_string(&file).unwrap() + "[[task]]\nid = \"t\"\ngoal = \"g\"\nverify = [\"true\"]\n";
     std::fs::write(&file, text).unwrap();
     let told = bench.run(&["check"]).ends(0);
     assert!(!told.stdout.contains("default-timeout"), "{told:#?}");
+}
+
+#[test]
+fn the_environment_of_commands_in_the_reference_is_the_one_that_they_have() {
+    let mut bench = Bench::new();
+    for (variable, folder) in [("RUSTUP_HOME", "rustup"), ("PYENV_ROOT", "pyenv")] {
+        let folder = bench.env.root().join(folder);
+        std::fs::create_dir(&folder).unwrap();
+        bench.env.set(variable, folder);
+    }
+    bench.env.set("MY_TOKEN", "secret");
+    let run = "land = \"auto\"\nsetup = [\"env\"]";
+    bench.plan(&plan(
+        "echo x > t.txt",
+        run,
+        "writes = [\"t.txt\"]\nverify = [\"env\"]\n[task.steps]\nno = \"env; false\"",
+    ));
+    bench.run(&["run", "--yes"]).ends(0);
+    let lines = bench.run(&["log", "t", "--json"]).ends(0).stdout;
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let started = lines.iter().find(|line| line["event"] == "attempt_started").unwrap();
+    let outputs = std::path::Path::new(started["outputs"].as_str().unwrap());
+    let mut told: Vec<&str> = outlast_config::COMMAND_VARIABLES.iter().map(|(name, _)| *name).collect();
+    told.sort_unstable();
+    let mut seen = Vec::new();
+    for folder in std::fs::read_dir(outputs).unwrap().map(|entry| entry.unwrap().path()) {
+        let Ok(said) = std::fs::read_to_string(folder.join("stdout")) else { continue };
+        let names = said.lines().filter_map(|line| line.split_once('=').map(|(name, _)| name));
+        // What the shell itself sets is no part of it.
+        let mut given: Vec<&str> = names.filter(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name)).collect();
+        given.sort_unstable();
+        assert_eq!(given, told, "{}", folder.display());
+        seen.push(folder.file_name().unwrap().to_str().unwrap().to_owned());
+    }
+    for command in ["setup-1", "verify-1", "verify-merged-1"] {
+        assert!(seen.iter().any(|name| name == command), "{command} is not among {seen:?}");
+    }
+    let page = outlast_config::reference();
+    assert!(
+        outlast_config::COMMAND_VARIABLES.iter().all(|(name, what)| page.contains(&format!("| `{name}` | {what} |")))
+    );
+}
+
+#[test]
+fn what_clean_keeps_is_told_with_the_commands_that_end_it() {
+    let bench = Bench::new();
+    let two = "writes = [\"t.txt\"]\n[[task]]\nid = \"u\"\ngoal = \"g\"\nretries = 0\nwrites = [\"u.txt\"]";
+    bench.plan(&plan("echo x > $OUTLAST_TASK.txt; test $OUTLAST_TASK = u", "", two));
+    bench.run(&["run", "--yes"]).ends(5);
+    let run = status(&bench)["run"].as_str().unwrap().to_owned();
+    let told = bench.run(&["clean"]).ends(0);
+    let gives_up = |task: &str| format!("`outlast discard --run {run} {task}` gives it up");
+    told.shows(&format!("stays: the task is failed: `outlast retry --run {run} t` goes on with it, {}", gives_up("t")))
+        .shows(&format!("stays: the task is done: `outlast land --run {run} u` lands it, {}", gives_up("u")));
+    let view = bench.run(&["clean", "--json"]).ends(0).json("clean");
+    assert!(view["items"][0]["kept"].as_str().unwrap().contains("outlast "), "{view:#}");
+}
+
+#[test]
+fn work_that_was_discarded_comes_back_by_the_command_that_is_told() {
+    let bench = Bench::new();
+    bench.plan(&plan(
+        "echo mine > t.txt",
+        "",
+        "writes = [\"t.txt\"]\n[[task]]\nid = \"u\"\ngoal = \"g\"\nneeds = [\"t\"]",
+    ));
+    bench.run(&["run", "--yes", "--only", "t"]).ends(0);
+    let run = status(&bench)["run"].as_str().unwrap().to_owned();
+    let archive = format!("kept in our store as refs/outlast/archive/{run}/t/");
+    let told = bench.run(&["discard", "t"]).ends(0).shows(&archive);
+    let (_, command) = told.stdout.split_once("to get it back: ").unwrap();
+    let done = bench.env.command("sh").args(["-c", command.trim()]).current_dir(bench.repo.dir()).output().unwrap();
+    assert!(done.status.success(), "{command}: {done:?}");
+    assert_eq!(bench.repo.text(&["show", &format!("discarded/{run}/t:t.txt")]).unwrap(), "mine");
+
+    // What has nothing to keep says nothing of that; JSON has the same.
+    bench.plan(&plan("exit 3", "", "writes = [\"t.txt\"]\n[[task]]\nid = \"u\"\ngoal = \"g\"\nneeds = [\"t\"]"));
+    bench.run(&["run", "--yes", "--again"]).ends(5);
+    let acted = bench.run(&["discard", "--all", "--json"]).ends(0).json("act");
+    let [t, u] = &acted["tasks"].as_array().unwrap()[..] else { panic!("{acted:#}") };
+    assert!(t["archive"].as_str().unwrap().starts_with("refs/outlast/archive/"), "{acted:#}");
+    assert!(t["get_back"].as_str().unwrap().starts_with("git fetch '"), "{acted:#}");
+    assert_eq!((&u["state"], &u["archive"], &u["get_back"]), (&"discarded".into(), &Value::Null, &Value::Null));
+}
+
+#[test]
+fn an_account_that_is_not_configured_is_told_with_where_to_name_one() {
+    let bench = Bench::new();
+    for (config, known) in
+        [("", "there is none yet"), ("[account.work]\nprovider = \"openai\"\nkey_env = \"K\"\n", "known: `work`")]
+    {
+        bench.env.write_config(config).unwrap();
+        bench.plan(&plan("true", "", "").replace("kind = \"command\"", "kind = \"command\"\naccounts = [\"mx\"]"));
+        let told = bench.run(&["check"]).ends(3).shows("error[plan/unknown-account]").shows(known);
+        told.shows("add [account.mx] there, with `provider` and `key_env` (or `login`)").shows("`outlast doctor`");
+    }
 }
 
 #[test]
