@@ -8,9 +8,9 @@ use outlast_api::{
 };
 use outlast_core::budget::Lack;
 use outlast_core::explain::Why;
-use outlast_core::record::{LandingCause, RunEnd, Rung};
+use outlast_core::record::{EndReason, LandingCause, RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
-use outlast_core::task::{Phase, Task};
+use outlast_core::task::{Phase, Stage, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
 
 use crate::home::RepoHome;
@@ -170,6 +170,9 @@ fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
         Some(failure) => say(failure.class.name(), failure.why, until),
         None => Reason { cause: None, detail: None, until },
     };
+    if let Some((cause, detail)) = ending(task) {
+        return say(cause, detail.to_owned(), None);
+    }
     match core.explain(&run.id, &task.id, now) {
         Some(Why::Needs { tasks }) => say("needs", format!("waits for {}", names(&tasks)), None),
         Some(Why::NoRoom { concurrency }) => say("no_room", format!("all {concurrency} slots are taken"), None),
@@ -192,6 +195,16 @@ fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
             none
         }
     }
+}
+
+/// What an attempt is being ended for that was at work: its state stays `running` until no process of it lives.
+fn ending(task: &Task) -> Option<(&'static str, &'static str)> {
+    let cause = match &task.attempt()?.stage {
+        Stage::Ending(EndReason::Parked | EndReason::Limit { .. }) => "parking",
+        Stage::Ending(EndReason::Discarded) => "discarding",
+        _ => return None,
+    };
+    Some((cause, "its work is being kept and its processes are being ended"))
 }
 
 fn names(tasks: &[outlast_core::TaskId]) -> String {

@@ -59,7 +59,10 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
 
 /// One task in one line.
 pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
-    let mut text = format!("{} {}", styled(task_style(&task.state), format!("{:<10}", task.state)), task.id);
+    // What an attempt is being ended for says more than that it still runs.
+    let ending = task.cause.as_deref().filter(|cause| matches!(*cause, "parking" | "discarding"));
+    let state = ending.unwrap_or(&task.state);
+    let mut text = format!("{} {}", styled(task_style(state), format!("{state:<10}")), task.id);
     if task.attempts > 1 {
         let _ = write!(text, "  attempt {}", task.attempts);
     }
@@ -69,7 +72,7 @@ pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
     if let Some(landed) = &task.landed {
         let _ = write!(text, "  {}", styled(DIM, short(landed)));
     }
-    if let Some(cause) = &task.cause {
+    if let Some(cause) = task.cause.as_ref().filter(|_| ending.is_none()) {
         let _ = write!(text, "  {}", styled(YELLOW, cause));
     }
     if let Some(detail) = &task.detail {
@@ -158,7 +161,7 @@ pub(crate) fn task_style(state: &str) -> Style {
     match state {
         "landed" | "done" => GREEN,
         "failed" | "blocked" | "stale" => RED,
-        "held" | "parked" | "asking" => YELLOW,
+        "held" | "parked" | "parking" | "asking" => YELLOW,
         "running" | "verifying" | "landing" => BOLD,
         _ => DIM,
     }

@@ -170,6 +170,25 @@ fn another_task_starts_beside_an_unfinished_run_and_the_same_one_does_where_that
 }
 
 #[test]
+fn work_that_is_being_parked_is_shown_as_that() {
+    let world = stuck_in_the_second_turn();
+    let mut run = world.command(&["run", "--yes"]);
+    run.env("OUTLAST_FAULT", "before_end:1");
+    let run = Running::of(run);
+    in_the_second_turn(&world);
+    // The engine that is told to park its work dies while it does.
+    run.signal(Signal::SIGINT);
+    assert!(run.end().was_killed());
+    let task = world.task("works");
+    assert_eq!((&task["state"], &task["cause"]), (&"running".into(), &"parking".into()), "{task:#}");
+    let shown = world.run(&["status"]).ends(0).says("parking    works").says(": its work is being kept");
+    assert!(!shown.stdout.contains("running    works"), "{}", shown.stdout);
+    world.run(&["pause"]).ends(0);
+    parked_with_its_work(&world);
+    goes_on(&world);
+}
+
+#[test]
 fn a_paused_run_without_an_engine_stays_paused_until_it_is_resumed() {
     let world = stuck_in_the_second_turn();
     let run = world.start(&["run", "--yes"]);
