@@ -12,6 +12,7 @@ use outlast_git::UserRepo;
 
 use crate::commands::say;
 use crate::failure::Failure;
+use crate::same::earlier;
 use crate::selection::Journalled;
 
 /// How many tasks are named before the rest is summed up.
@@ -21,6 +22,8 @@ const NAMED_MAX: usize = 8;
 #[derive(Debug, Clone)]
 struct Place {
     run: RunId,
+    /// Its name there.
+    name: TaskId,
     /// The branch, where the run would not start from what it holds.
     apart: Option<String>,
 }
@@ -31,15 +34,16 @@ struct Place {
 /// Where what is left needs one of them, and it is not in what the run would start from.
 pub(crate) fn leave_out(
     plan: &mut Plan,
+    whole: &Plan,
     journalled: Option<&Journalled>,
     repository: &UserRepo,
 ) -> Result<Option<RunId>, Failure> {
     let Some(journalled) = journalled else { return Ok(None) };
-    let landed = find(plan, journalled, repository)?;
+    let landed = find(plan, whole, journalled, repository)?;
     tell_of_others(plan, journalled, &landed);
     for task in plan.tasks.iter().filter(|task| !landed.contains_key(&task.id)) {
         for need in &task.needs {
-            if let Some(Place { run, apart: Some(branch) }) = landed.get(need) {
+            if let Some(Place { run, apart: Some(branch), .. }) = landed.get(need) {
                 let there = journalled.core.run(run).and_then(|run| run.task(&task.id));
                 let retries = there.is_some_and(|task| matches!(task.state(), "failed" | "blocked"));
                 return Err(apart(&task.id, need, run, branch, retries));
@@ -50,21 +54,30 @@ pub(crate) fn leave_out(
     for task in &mut plan.tasks {
         task.needs.retain(|need| !landed.contains_key(need));
     }
-    let mut by_run: BTreeMap<&RunId, Vec<&TaskId>> = BTreeMap::new();
+    let mut by_run: BTreeMap<&RunId, Vec<TaskId>> = BTreeMap::new();
     for (task, place) in &landed {
-        by_run.entry(&place.run).or_default().push(task);
+        let renamed = (place.name != *task).then(|| TaskId::new(format!("{task} (as {})", place.name)));
+        by_run.entry(&place.run).or_default().push(renamed.unwrap_or_else(|| task.clone()));
     }
     for (run, tasks) in &by_run {
         let apart = landed.values().find(|place| place.run == **run).and_then(|place| place.apart.as_ref());
         let apart = apart.map(|branch| format!(" (on {branch}, which is not merged here)")).unwrap_or_default();
-        say(&format!("landed already in run {run}{apart}: {}; not started again, `--again` does", names(tasks)));
+        say(&format!(
+            "landed already in run {run}{apart}: {}; not started again, `--again` does",
+            names(&tasks.iter().collect::<Vec<_>>())
+        ));
     }
     let started = |run: &&&RunId| journalled.core.run(run).map(|run| run.started_at);
     Ok(by_run.keys().max_by_key(started).map(|run| (*run).clone()))
 }
 
 /// Every task that has landed as it stands in the plan, and whose needs have.
-fn find(plan: &Plan, journalled: &Journalled, repository: &UserRepo) -> Result<BTreeMap<TaskId, Place>, Failure> {
+fn find(
+    plan: &Plan,
+    whole: &Plan,
+    journalled: &Journalled,
+    repository: &UserRepo,
+) -> Result<BTreeMap<TaskId, Place>, Failure> {
     let refused = |error| Failure::from(outlast_engine::Error::from(error));
     let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
     runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
@@ -72,23 +85,23 @@ fn find(plan: &Plan, journalled: &Journalled, repository: &UserRepo) -> Result<B
     let mut found: BTreeMap<TaskId, Place> = BTreeMap::new();
     for run in runs {
         let landed = commits(run);
-        let wanted = |task: &&Task| landed.contains_key(&task.id) && !found.contains_key(&task.id);
-        // A plan that is gone tells nothing: then its tasks are done again.
-        let Some(before) =
-            plan.tasks.iter().any(|task| wanted(&task)).then(|| load_plan(&journalled.home, &run.spec.plan))
-        else {
+        let wanted = |task: &&Task| !found.contains_key(&task.id);
+        if landed.is_empty() || !plan.tasks.iter().any(|task| wanted(&task)) {
             continue;
-        };
-        let Ok(before) = before else { continue };
-        let before: BTreeMap<&TaskId, &Task> = before.tasks.iter().map(|task| (&task.id, task)).collect();
-        let same: Vec<(&TaskId, &Oid)> = plan
+        }
+        // A plan that is gone tells nothing: then its tasks are done again.
+        let Ok(before) = load_plan(&journalled.home, &run.spec.plan) else { continue };
+        let earlier = earlier(whole, &before);
+        let same: Vec<(&TaskId, &TaskId, &Oid)> = plan
             .tasks
             .iter()
             .filter(wanted)
-            .filter(|task| before.get(&task.id).is_some_and(|before| is_same(before, task)))
-            .filter_map(|task| Some((&task.id, *landed.get(&task.id)?)))
+            .filter_map(|task| {
+                let name = *earlier.get(&task.id)?;
+                Some((&task.id, name, *landed.get(name)?))
+            })
             .collect();
-        let all: Vec<Oid> = same.iter().map(|(_, commit)| (*commit).clone()).collect();
+        let all: Vec<Oid> = same.iter().map(|(.., commit)| (*commit).clone()).collect();
         let started = run.spec.base.clone();
         let asked: Vec<Oid> = all.iter().cloned().chain([started.clone()]).collect();
         let mut apart = repository.not_in_history(&base, &asked).map_err(refused)?;
@@ -104,11 +117,11 @@ fn find(plan: &Plan, journalled: &Journalled, repository: &UserRepo) -> Result<B
             // Whoever removed the branch gave up what had landed on it, unless it is here.
             None => apart.clone(),
         };
-        for (task, commit) in same {
+        for (task, name, commit) in same {
             let is_apart = apart.contains(commit);
             if !is_apart || !lost.contains(commit) {
                 let apart = is_apart.then(|| run.spec.target.clone());
-                found.insert(task.clone(), Place { run: run.id.clone(), apart });
+                found.insert(task.clone(), Place { run: run.id.clone(), name: name.clone(), apart });
             }
         }
     }
@@ -138,15 +151,6 @@ fn commits(run: &Run) -> BTreeMap<&TaskId, &Oid> {
         _ => None,
     });
     landed.collect()
-}
-
-/// Whether the same is to be done: who does it, for how long, after what and how it is checked is not what.
-pub(crate) fn is_same(before: &Task, now: &Task) -> bool {
-    let what = |task: &Task| {
-        let Task { goal, writes, reads, steps, example, output, .. } = task.clone();
-        (goal, writes, reads, steps, example, output)
-    };
-    what(before) == what(now)
 }
 
 /// Says where work of the same tasks waits for a person: here they start from nothing.

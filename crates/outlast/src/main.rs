@@ -11,6 +11,7 @@ mod live;
 mod logfile;
 mod places;
 mod remote;
+mod same;
 mod selection;
 mod session;
 mod text;

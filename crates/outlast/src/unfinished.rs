@@ -6,7 +6,8 @@ use outlast_core::run::{Mode, Run};
 use outlast_engine::load_plan;
 
 use crate::failure::Failure;
-use crate::landed::{is_same, names};
+use crate::landed::names;
+use crate::same::earlier;
 use crate::selection::Journalled;
 
 /// Refuses to start tasks that a run which is not over goes on with, as they stand in the plan.
@@ -15,7 +16,7 @@ use crate::selection::Journalled;
 ///
 /// # Errors
 /// `plan/unfinished-run`, with the command that goes on with that run.
-pub(crate) fn refuse(plan: &Plan, journalled: Option<&Journalled>) -> Result<(), Failure> {
+pub(crate) fn refuse(plan: &Plan, whole: &Plan, journalled: Option<&Journalled>) -> Result<(), Failure> {
     let Some(journalled) = journalled else { return Ok(()) };
     let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
     runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
@@ -24,9 +25,11 @@ pub(crate) fn refuse(plan: &Plan, journalled: Option<&Journalled>) -> Result<(),
     for run in &runs[..=oldest] {
         // A plan that is gone tells nothing: nobody could go on with its run either.
         let Ok(before) = load_plan(&journalled.home, &run.spec.plan) else { continue };
+        let earlier = earlier(whole, &before);
         let (same, others): (Vec<&Task>, Vec<&Task>) =
-            wanted.into_iter().partition(|task| before.task(&task.id).is_some_and(|before| is_same(before, task)));
-        let goes_on = |task: &&&Task| run.task(&task.id).is_some_and(|task| is_open(task.state()));
+            wanted.into_iter().partition(|task| earlier.contains_key(&task.id));
+        let there = |task: &Task| earlier.get(&task.id).and_then(|name| run.task(name));
+        let goes_on = |task: &&&Task| there(task).is_some_and(|task| is_open(task.state()));
         let open: Vec<&Task> = same.iter().filter(goes_on).copied().collect();
         if !is_over(run) && !open.is_empty() {
             return Err(refused(run, &open, &others));

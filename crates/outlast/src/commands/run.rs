@@ -40,9 +40,9 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let journalled = if run.again { None } else { Journalled::load(home.clone())? };
     // Beside a living engine that engine is named below.
     if run.dry_run || given.places.home.engine().is_none() {
-        unfinished::refuse(&plan, journalled.as_ref())?;
+        unfinished::refuse(&plan, &whole, journalled.as_ref())?;
     }
-    let landed = landed::leave_out(&mut plan, journalled.as_ref(), &repository)?;
+    let landed = landed::leave_out(&mut plan, &whole, journalled.as_ref(), &repository)?;
     if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
         return nothing_left(&given, journalled, id);
     }

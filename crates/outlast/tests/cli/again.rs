@@ -123,6 +123,36 @@ fn what_has_landed_is_not_started_again_unless_that_is_asked_for() {
 }
 
 #[test]
+fn h09_a_task_that_was_renamed_or_moved_in_the_plan_is_not_done_again() {
+    let bench = Bench::new();
+    let body = |id: &str, file: &str, needs: &str| {
+        format!("[[task]]\nid = \"{id}\"\ngoal = \"Do {file}.\"\nwrites = [\"{file}.txt\"]\nneeds = [{needs}]\n")
+    };
+    // What it writes is said by its goal alone.
+    let agent = "case \"$(cat $OUTLAST_GOAL_FILE)\" in *'Do flaky.'*) exit 1;; *'Do one.'*) echo x > one.txt;; \
+                 *'Do two.'*) echo x > two.txt;; *) echo x > four.txt;; esac";
+    let head = plan("land = \"auto\"", &[]).replace(AGENT, agent);
+    let four = [body("a", "one", ""), body("b", "two", "\"a\""), body("c", "flaky", ""), body("d", "four", "")];
+    bench.plan(&(head.clone() + &four.concat()));
+    bench.run(&["run", "--yes"]).ends(5);
+    assert_eq!(states(&bench), ["landed", "landed", "failed", "landed"]);
+    let first = status(&bench)["run"].as_str().unwrap().to_owned();
+    bench.repo.git(&["merge", "--quiet", &format!("outlast/{first}")]).unwrap();
+
+    // Two have changed names with one another, one has a new name, and all stand elsewhere.
+    let four = [body("dd", "four", ""), body("c", "flaky", ""), body("a", "two", "\"b\""), body("b", "one", "")];
+    bench.plan(&(head.clone() + &four.concat()));
+    let told = bench.run(&["run", "--yes"]).ends(5).says("landed already in run").says("dd (as d)");
+    assert!(told.stderr.contains("a (as b)") && told.stderr.contains("b (as a)"), "{told:#?}");
+    assert_eq!((states(&bench), attempts(&bench)), (vec!["failed".to_owned()], vec![1]), "one alone runs again");
+
+    // One more of the same work is one more.
+    let five = [four.concat(), body("ee", "four", "")].concat();
+    bench.plan(&(head + &five));
+    bench.run(&["run", "--dry-run"]).ends(0).shows("wave 1: c, ee\n");
+}
+
+#[test]
 fn work_that_was_thrown_away_is_done_again() {
     let bench = Bench::new();
     bench.plan(&plan("land = \"auto\"", &[("one", "")]));
