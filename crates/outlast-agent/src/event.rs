@@ -153,8 +153,10 @@ impl Summary {
     /// When the limit ends that it was ended by: a structured event says so best, else the very report that the verdict was
     /// drawn from. A time that stands elsewhere in its output is another limit's, or none.
     pub fn limit_ends(&self, report: &str, said: Said<'_>) -> Option<Timestamp> {
-        let event = self.rejected.flatten().and_then(|at| reset::within(at, said.at));
-        event.or_else(|| reset::stated(report, said))
+        // The longest window that has such events is a week.
+        let is_near = |at: &Timestamp| at.since(said.at) <= reset::longest("week");
+        let event = self.rejected.flatten().and_then(|at| reset::within(at, said.at)).filter(is_near);
+        event.or_else(|| reset::reported(report, said))
     }
 
     /// Whether all it has done is to say that it waits for its standard input, which is at its end: it never begins.

@@ -375,3 +375,13 @@ fn d02_one_that_waits_for_its_input_has_not_begun() {
     assert!(!waits(b"", b"Reading additional input from stdin...\nreading a.py\n"));
     assert!(!waits(b"working\n", b"Reading additional input from stdin...\n"));
 }
+
+#[test]
+fn b06_an_event_of_an_end_that_no_window_has_is_none() {
+    for (resets, ends) in [(1_783_555_200, Some("2026-07-09T00:00:00Z")), (1_786_190_400, None)] {
+        let info = serde_json::json!({"status": "rejected", "rateLimitType": "seven_day", "resetsAt": resets});
+        let event = serde_json::json!({"type": "rate_limit_event", "rate_limit_info": info}).to_string();
+        let (class, at) = limit(Kind::ClaudeCode, &event, "", Exit::code(1));
+        assert_eq!((class, at.as_deref()), (Some(Class::WindowQuota), ends));
+    }
+}

@@ -24,7 +24,7 @@ pub struct Said<'a> {
     pub zone: &'a TimeZone,
 }
 
-/// No limit lasts longer: what is further away is no reset.
+/// What is further away is no reset, whoever says so.
 const FAR: Duration = Duration::from_secs(366 * 86_400);
 
 /// Names that a value stands after, in bodies, headers and events, the more certain first: what is relative needs no
@@ -61,6 +61,27 @@ pub fn stated(text: &str, said: Said<'_>) -> Option<Timestamp> {
     let text = text.to_lowercase();
     let found = named(&text, said).or_else(|| after_a_bar(&text)).or_else(|| in_words(&text, said))?;
     within(found, said.at)
+}
+
+/// As [`stated`], for what an agent's CLI prints: a limit ends no later than the window that is named lasts, and where none is
+/// named no later than a month, which is the longest that any provider has. What is further away was not meant as its end.
+pub fn reported(text: &str, said: Said<'_>) -> Option<Timestamp> {
+    stated(text, said).filter(|found| found.since(said.at) <= longest(text))
+}
+
+/// The longest that a limit can last of which a text speaks, with an hour for clocks that are changed or do not agree.
+pub fn longest(text: &str) -> Duration {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let text = text.to_lowercase();
+    let names = |names: &[&str]| names.iter().any(|name| text.contains(name));
+    let hours = match () {
+        // Where several are named it may be the longest of them.
+        () if names(&["month", "billing cycle"]) => 31 * 24,
+        () if names(&["week", "seven_day", "seven day", "7-day", "7 day"]) => 7 * 24,
+        () if names(&["5-hour", "5 hour", "five_hour", "five hour", "session limit"]) => 5,
+        () => 31 * 24,
+    };
+    HOUR * (hours + 1)
 }
 
 /// A length of time as headers and bodies write it: `12`, `500ms`, `6m0s`, `1m30.5s`, `4h28m20s`, `2 days 3 hours`. A bare

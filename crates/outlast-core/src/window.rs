@@ -32,6 +32,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// The longest with its jitter.
 const GUESS_MAX: Duration = Duration::from_secs(15 * 60 * 5 / 4);
 
+/// For how long what an agent says closes an account at first, where it says so: what runs inside an agent can print anything.
+/// Then one request is let out to see. Twice as long each time that nothing was taken in between.
+const CLAIM_FIRST: Duration = Duration::from_secs(60 * 60);
+/// How often in a row what a task's agents say closes an account for the others: after that, they find out by themselves.
+const CLAIMS_MAX: u32 = 3;
+
 /// Whether an account takes requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -175,10 +181,11 @@ impl Core {
         matches!(self.accounts.get(account), Some(Window::Shut { .. }))
     }
 
-    /// An agent's CLI has reported a limit: the account that it met it on takes no more requests of anybody.
+    /// An agent's CLI has reported a limit: the account that it met it on takes no more requests of anybody, until somebody
+    /// tries whether it is true. The task itself waits as long as its agent says.
     pub(crate) fn closing_by(&self, now: Timestamp, task: &Task, fact: &Fact) -> Vec<Record> {
         let Fact::AttemptExited { outcome: Outcome::Failed { class, until, .. }, .. } = fact else { return Vec::new() };
-        if !class.is_limit() {
+        if !class.is_limit() || task.free_retries >= CLAIMS_MAX {
             return Vec::new();
         }
         let billed = task.attempt().and_then(|attempt| attempt.account.as_ref());
@@ -187,8 +194,10 @@ impl Core {
             [only] if task.spec.needs_quota => Some(only),
             _ => None,
         };
-        let until = until.filter(|until| *until > now);
-        billed.or(only).map_or_else(Vec::new, |account| self.admit_closing(now, account.clone(), *class, until))
+        let Some(account) = billed.or(only) else { return Vec::new() };
+        let longest = now.plus(CLAIM_FIRST.saturating_mul(1 << self.window(account).strikes().min(8)));
+        let until = until.filter(|until| *until > now).map(|until| until.min(longest));
+        self.admit_closing(now, account.clone(), *class, until)
     }
 
     /// A person knows more than the provider said: each account that the run's tasks could use is tried out as if its end

@@ -294,6 +294,30 @@ fn a_limit_that_an_agent_reports_closes_the_account_that_it_met_it_on() {
 }
 
 #[test]
+fn what_an_agent_claims_closes_its_account_for_an_hour_at_first_and_three_times_in_a_row_at_most() {
+    const HOUR: i64 = 3_600_000;
+    let limit = |number| {
+        let until = Some(Timestamp::from_millis(300 * 24 * HOUR));
+        news(number, AttemptNews::Exited(Outcome::Failed { class: Class::WindowQuota, why: "why".into(), until }))
+    };
+    let one = "run\n task a quota=max\n a start 1";
+    let until = NOW.as_millis() + HOUR;
+    check(one, limit(1), &format!("account max closed window_quota {until}; a exit 1 window_quota"));
+    // Whoever tried it was told the same, and nothing was taken in between.
+    let until = NOW.as_millis() + 2 * HOUR;
+    let again = "run\n task a quota=max\n account max closed window_quota 5\n account max opened\n a start 1";
+    check(again, limit(1), &format!("account max closed window_quota {until}; a exit 1 window_quota"));
+    // What the provider itself said is neither shortened nor made longer than that.
+    check(&format!("{one}\n account max closed window_quota {}", 90 * HOUR), limit(1), "a exit 1 window_quota");
+    // Then it is nobody's business but its own.
+    let ended = |n| format!("a start {n}\n a ending {n} window_quota\n a ended {n}");
+    let often = format!("run\n task a quota=max\n {}\n {}\n {}\n a start 4", ended(1), ended(2), ended(3));
+    check(&often, limit(4), "a exit 4 window_quota");
+    let forgiven = format!("{often}\n a ending 4 crash\n a ended 4\n a start 5");
+    assert!(became(&forgiven, limit(5)).starts_with("account max closed"), "another end came in between");
+}
+
+#[test]
 fn what_waits_for_a_reported_limit_is_tried_at_a_persons_word() {
     let parked = "run\n task a\n a start 1\n a ending 1 window_quota 900000\n a ended 1";
     check(parked, Command::TryNow(run()), "tried now");

@@ -109,6 +109,26 @@ fn what_is_not_known_whole_is_unknown() {
 }
 
 #[test]
+fn b06_what_an_agent_reports_ends_with_the_window_that_it_names() {
+    let zone = TimeZone::UTC;
+    let said = Said { at: at("2026-07-08T12:00:00Z"), zone: &zone };
+    for (text, is_one) in [
+        ("5-hour limit reached, try again in 5 hours", true),
+        ("5-hour limit reached, try again in 7 hours", false),
+        ("You've hit your session limit · resets Jul 9 at 9am (UTC)", false),
+        ("You've hit your weekly limit · resets Jul 15 at 12pm (UTC)", true),
+        ("You've hit your weekly limit · resets Jul 17 at 12pm (UTC)", false),
+        ("You've hit your usage limit, try again in 31 days", true),
+        ("You've hit your usage limit, try again in 33 days", false),
+        ("You've hit your usage limit, try again in 365 days", false),
+        ("You've hit your weekly limit, not the 5-hour limit · try again in 6 days", true),
+    ] {
+        assert_eq!(reported(text, said).is_some(), is_one, "{text}");
+        assert!(stated(text, said).is_some(), "{text}");
+    }
+}
+
+#[test]
 fn b01_b21_the_next_time_after_it_was_said() {
     let new_york = "resets 2:30am (America/New_York)";
     assert_eq!(read(new_york, "2026-07-09T03:00:00Z", "UTC").as_deref(), Some("2026-07-09T06:30:00Z"));
