@@ -62,7 +62,7 @@ impl Core {
             let task = &run.tasks[index as usize];
             let untried = self.untried(task, now);
             let is_tried = untried.is_some_and(|(account, since)| self.is_tried(account, since, now));
-            if is_tried || self.quota_until(task, now).is_some() {
+            if is_tried || self.quota_until(task, now).is_some() || self.waits_for_a_person(task).is_some() {
                 closed.add(index);
                 continue;
             }
@@ -112,6 +112,31 @@ impl Core {
         if planted(Bug::QuotaIgnored) { None } else { self.opens(task, now) }
     }
 
+    /// The first of the task's accounts and what keeps it shut, where all of them wait for a person: an agent that is started
+    /// would be told so at once, and fail.
+    pub fn waits_for_a_person(&self, task: &Task) -> Option<(AccountId, Class)> {
+        if !task.spec.needs_quota || planted(Bug::ShutIgnored) {
+            return None;
+        }
+        let mut first = None;
+        for account in &task.spec.accounts {
+            let Some(Window::Shut { class }) = self.accounts.get(account) else { return None };
+            first = first.or(Some((account.clone(), *class)));
+        }
+        first
+    }
+
+    /// Whether only a person lets a run go on, who pays or logs in: nothing is in flight, and all that could start waits for
+    /// accounts that are shut.
+    pub fn only_a_person_helps(&self, run: &Run) -> bool {
+        let left = run.ready.iter().map(|&(_, index)| index).chain(run.waiting.iter().map(|&(_, index)| index));
+        let mut left = left.map(|index| &run.tasks[index as usize]).peekable();
+        run.mode == Mode::Running
+            && run.active.is_empty()
+            && left.peek().is_some()
+            && left.all(|task| self.waits_for_a_person(task).is_some())
+    }
+
     /// When the first of the task's accounts opens; nothing where one is open, or it needs none.
     fn opens(&self, task: &Task, now: Timestamp) -> Option<(Timestamp, AccountId, Class)> {
         if !task.spec.needs_quota {
@@ -120,7 +145,6 @@ impl Core {
         let closed =
             |account: &AccountId| self.closed_until(account, now).map(|(until, class)| (until, account.clone(), class));
         let mut earliest = None;
-        // Where all wait for a person, nobody waits for them: whoever starts is told so at once.
         for account in task.spec.accounts.iter().filter(|account| !self.is_shut(account)) {
             let until = closed(account)?;
             if earliest.as_ref().is_none_or(|known| until < *known) {

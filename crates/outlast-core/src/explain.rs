@@ -39,6 +39,13 @@ pub enum Why {
         /// What it is closed for.
         class: Class,
     },
+    /// All its accounts wait for a person.
+    Person {
+        /// The first of them.
+        account: AccountId,
+        /// What is the matter with it.
+        class: Class,
+    },
     /// The run's budget is reached.
     Budget,
     /// It is tried again later.
@@ -103,6 +110,8 @@ impl Core {
                     Why::Budget
                 } else if let Some((until, account, class)) = self.quota_until(task, now) {
                     Why::Quota { account, until, class }
+                } else if let Some((account, class)) = self.waits_for_a_person(task) {
+                    Why::Person { account, class }
                 } else if let Err(task) = Claims::of(run).add(task) {
                     Why::Scope { task }
                 } else if run.busy >= run.spec.concurrency {

@@ -48,6 +48,8 @@ pub enum Bug {
     RetryFreesNobody,
     /// The end of a limit that an agent reports is not waited for.
     StatedIgnored,
+    /// Tasks start while all their accounts wait for a person.
+    ShutIgnored,
 }
 
 /// Whether this bug is planted in this thread.
@@ -81,7 +83,7 @@ mod garden {
 
     impl Bug {
         /// Every bug that can be planted.
-        pub const ALL: [Self; 21] = [
+        pub const ALL: [Self; 22] = [
             Self::OneTooMany,
             Self::ScopesIgnored,
             Self::QuotaIgnored,
@@ -103,6 +105,7 @@ mod garden {
             Self::RetryKeepsTries,
             Self::RetryFreesNobody,
             Self::StatedIgnored,
+            Self::ShutIgnored,
         ];
     }
 }

@@ -117,7 +117,9 @@ impl Window {
             Self::Closed { class, strikes, .. } => {
                 Self::Probing { class: *class, since: now, taken: 0, strikes: *strikes }
             }
-            Self::Open | Self::Shut { .. } | Self::Probing { .. } => Self::Open,
+            // Whoever has seen to it may be mistaken: one finds out, and not all.
+            Self::Shut { class } => Self::Probing { class: *class, since: now, taken: 0, strikes: 0 },
+            Self::Open | Self::Probing { .. } => Self::Open,
         }
     }
 

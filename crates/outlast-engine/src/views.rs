@@ -87,7 +87,7 @@ fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
             "held" | "parked" => waits = true,
             "running" | "verifying" | "landing" => return false,
             "ready" => match core.explain(&run.id, &task.id, now) {
-                Some(Why::Quota { .. } | Why::Budget | Why::Retry { .. }) => waits = true,
+                Some(Why::Quota { .. } | Why::Person { .. } | Why::Budget | Why::Retry { .. }) => waits = true,
                 _ => return false,
             },
             _ => {}
@@ -120,7 +120,7 @@ fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestam
         state: task_state(run, task).to_owned(),
         cause: reason.cause,
         detail: reason.detail,
-        fix: fixes(run, task, home),
+        fix: fixes(core, run, task, home),
         reset_at: reason.until.map(rfc3339),
         attempts: task.attempts,
         turns: task.turns,
@@ -138,9 +138,14 @@ fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestam
     }
 }
 
-/// What a person can do about work that does not land: merge the result, which is in our store, by hand (where git stops
+/// What a person can do about a task that waits for them: go on once they have seen to its account. And about work that does
+/// not land: merge the result, which is in our store, by hand (where git stops
 /// for a conflict, the last command is for afterwards), or give it up.
-fn fixes(run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
+fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
+    let may_start = run.mode == Mode::Running && matches!(task.phase, Phase::Ready | Phase::Waiting { .. });
+    if may_start && core.waits_for_a_person(task).is_some() {
+        return vec![format!("outlast resume {}", run.id)];
+    }
     let Phase::Done(finished) = &task.phase else { return Vec::new() };
     let Some(refused) = finished.refused.as_ref().filter(|_| !finished.wanted) else { return Vec::new() };
     if !matches!(refused.cause, LandingCause::Conflict | LandingCause::Verify) {
@@ -183,6 +188,13 @@ fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
         // The class says whether a window is used up, the provider is overloaded or the network is gone.
         Some(Why::Quota { account, until, class }) => {
             say(class.name(), format!("account `{account}` is closed"), Some(until))
+        }
+        Some(Why::Person { account, class }) => {
+            let what = match class {
+                Class::Billing => "has to be paid for",
+                _ => "is refused: its key or login is not taken",
+            };
+            say(class.name(), format!("account `{account}` {what}; nothing is started for it until you say so"), None)
         }
         Some(Why::Budget) => say("own_budget", "the run's budget is reached".to_owned(), None),
         Some(Why::Retry { until, failure: f }) => failure(f, Some(until)),

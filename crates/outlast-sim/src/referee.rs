@@ -21,6 +21,8 @@ pub(crate) struct Referee {
     runs: Vec<RunView>,
     /// Until when each account is closed.
     closed: Vec<Option<Timestamp>>,
+    /// Which of them wait for a person.
+    shut: Vec<bool>,
 }
 
 #[derive(Debug)]
@@ -57,6 +59,8 @@ struct TaskView {
     landing: bool,
     landed: bool,
     refused: Option<LandingCause>,
+    /// The accounts that it may use now, where it was given to another agent.
+    accounts: Option<Vec<usize>>,
     /// A person gave it up.
     discarded: bool,
     /// It was started or verified, and a need of it was given up since.
@@ -122,6 +126,7 @@ impl Referee {
         Self {
             runs: scenario.runs.iter().map(|r| run(r.tasks.len())).collect(),
             closed: vec![None; scenario.accounts.len()],
+            shut: vec![false; scenario.accounts.len()],
         }
     }
 
@@ -129,10 +134,11 @@ impl Referee {
     pub(crate) fn observe(&mut self, scenario: &Scenario, record: &Record) -> Result<(), Violation> {
         match &record.stream {
             Stream::Account(account) => {
-                if let Some(known) = scenario.account(account).and_then(|i| self.closed.get_mut(i)) {
+                if let Some(i) = scenario.account(account).filter(|i| *i < self.closed.len()) {
                     match &record.fact {
-                        Fact::AccountClosed { until, .. } => *known = Some(*until),
-                        Fact::AccountOpened => *known = None,
+                        Fact::AccountClosed { until, .. } => self.closed[i] = Some(*until),
+                        Fact::AccountShut { .. } => self.shut[i] = true,
+                        Fact::AccountOpened => (self.closed[i], self.shut[i]) = (None, false),
                         _ => {}
                     }
                 }
@@ -179,6 +185,14 @@ impl Referee {
                 (view.tries, view.free, view.losses) = (0, 0, 0);
                 (view.needs_person, view.is_lost) = (false, false);
                 Ok(())
+            }
+            Fact::Assigned(to) => {
+                let accounts = to.accounts.iter().filter_map(|account| scenario.account(account)).collect();
+                let view = self.view_mut(spot);
+                // What its last agent was told is not what the next one meets.
+                (view.accounts, view.not_before) = (Some(accounts), None);
+                let fits = view.live.is_none() && view.verifying.is_none() && !view.verified;
+                Invariant::NewsOfTheLivingOnly.holds(fits, || format!("{spot:?} is given away while {view:?}"))
             }
             Fact::DiscardRequested => {
                 self.view_mut(spot).discarded = true;

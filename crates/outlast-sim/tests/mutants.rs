@@ -30,6 +30,7 @@ const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::RetryKeepsTries, 11, EndState),
     (Bug::RetryFreesNobody, 3, EndState),
     (Bug::StatedIgnored, 21, StatedEndsKept),
+    (Bug::ShutIgnored, 4, ClosedAccountsRespected),
 ];
 
 #[test]

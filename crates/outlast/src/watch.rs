@@ -237,7 +237,7 @@ async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {
 /// How a run went, as the contract says it.
 pub(crate) fn exit_code(status: &Status) -> ExitCode {
     let codes = status.tasks.iter().map(|task| match (task.state.as_str(), task.cause.as_deref()) {
-        ("failed", Some("auth" | "billing")) => ExitCode::Provider,
+        ("failed" | "ready" | "parked", Some("auth" | "billing")) => ExitCode::Provider,
         ("failed", Some("conflict"))
         | ("done", Some("conflict" | "verify" | "target_checked_out" | "unclear" | "filter")) => ExitCode::Conflict,
         ("failed" | "blocked" | "stale", _) => ExitCode::TasksFailed,

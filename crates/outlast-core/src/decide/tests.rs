@@ -217,9 +217,22 @@ fn a_request_that_no_open_account_can_take_stays_held_where_its_task_would_be_ba
 }
 
 #[test]
-fn an_account_that_waits_for_a_person_keeps_nobody_waiting_for_it() {
+fn a_task_whose_accounts_all_wait_for_a_person_is_not_started_and_any_other_account_is_enough() {
     let shut = "account max shut auth";
-    check(&format!("run\n task a quota=max\n {shut}"), 0, "a start 1 fresh");
+    // It would be told so at once, and fail.
+    let only = format!("run\n task a quota=max\n {shut}");
+    check(&only, 0, "");
+    check(&format!("{only}\n account max opened"), 0, "a start 1 fresh");
+    check(&format!("run\n task a quota=max,api\n {shut}\n account api shut billing"), 0, "");
+    check(&format!("run\n task a quota=max\n task b\n {shut}"), 0, "b start 1 fresh");
+    let rests = |journal: &str| {
+        let core = core(journal);
+        core.only_a_person_helps(&core.runs[&"r".into()])
+    };
+    assert!(rests(&only) && !rests("run\n task a quota=max"));
+    assert!(rests(&format!("{only}\n task b needs=a")), "what needs it waits for the same");
+    assert!(!rests(&format!("{only}\n task b")) && !rests(&format!("{only}\n pause")));
+    assert!(!rests(&format!("{only}\n task b\n b start 1")), "something is at work");
     check(&format!("run\n task a quota=max,api\n {shut}\n account api closed overload 5000"), 0, "");
     check(&format!("run\n task a quota=max,api\n {shut}"), 0, "a start 1 fresh");
 }

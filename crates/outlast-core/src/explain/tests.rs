@@ -19,6 +19,10 @@ fn every_place_of_a_task_has_its_reason() {
     let closed = "run\n task a quota=max,api\n account max closed billing 9000\n account api closed billing 5000";
     check("a", closed, 0, r#"{"why":"quota","account":"api","until":5000,"class":"billing"}"#);
     check("a", closed, 6000, r#"{"why":"starting"}"#);
+    let shut = "run\n task a quota=max,api\n account max shut auth";
+    check("a", shut, 0, r#"{"why":"starting"}"#);
+    let shut = format!("{shut}\n account api shut billing");
+    check("a", &shut, 0, r#"{"why":"person","account":"max","class":"auth"}"#);
     check("a", "run\n task a\n pause", 0, r#"{"why":"paused"}"#);
     check("a", "run\n task a\n budget reached", 0, r#"{"why":"budget"}"#);
     check("a", "run\n task a\n a start 1", 0, r#"{"why":"working"}"#);

@@ -17,12 +17,16 @@ impl Referee {
         Invariant::OneAttemptAtATime.holds(!view.is_busy(), || format!("{spot:?} starts beside {view:?}"))?;
         Invariant::TriesKept
             .holds(!view.is_spent(plan.spec.retries), || format!("{spot:?} is tried again after {view:?}"))?;
-        let closed = |account: &usize| self.closed[*account].is_some_and(|until| until > at);
-        let pointless = plan.spec.needs_quota && plan.accounts.iter().all(closed);
+        let closed = |account: &usize| self.shut[*account] || self.closed[*account].is_some_and(|until| until > at);
+        let (accounts, needs_quota) = match &view.accounts {
+            Some(given) => (given, true),
+            None => (&plan.accounts, plan.spec.needs_quota),
+        };
+        let pointless = needs_quota && accounts.iter().all(closed);
         Invariant::ClosedAccountsRespected
-            .holds(!pointless, || format!("{spot:?} starts at {at:?}, accounts: {:?}", self.closed))?;
+            .holds(!pointless, || format!("{spot:?} starts at {at:?}, accounts: {:?} {:?}", self.closed, self.shut))?;
         // One that has other accounts may go on with one of them.
-        let elsewhere = plan.spec.needs_quota && plan.accounts.len() > 1;
+        let elsewhere = needs_quota && accounts.len() > 1;
         Invariant::StatedEndsKept.holds(elsewhere || view.not_before.is_none_or(|end| end <= at), || {
             format!("{spot:?} starts at {at:?} and not at {:?}", view.not_before)
         })?;

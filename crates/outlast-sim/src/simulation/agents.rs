@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::desired::Operation;
+use outlast_core::driver::Driver;
 use outlast_core::record::Outcome;
-use outlast_core::{AttemptId, Oid, Timestamp};
+use outlast_core::{AccountId, AttemptId, Class, Oid, Timestamp};
 
 use super::hands::{HandId, Stage};
 use super::{Event, Simulation};
 use crate::scenario::Spot;
 use crate::world::Tree;
-use crate::world::agent::AgentStep;
+use crate::world::agent::{AgentStep, failed};
 
 impl Simulation<'_> {
     /// The next step of an agent, and the news of it.
@@ -24,6 +25,13 @@ impl Simulation<'_> {
             return;
         };
         match step {
+            AgentStep::Exchange { .. } if self.is_refused(spot) => {
+                if let Some(tree) = self.world.tree(spot, number) {
+                    let told = AgentStep::Exit(failed(Class::Auth, "its accounts are refused"));
+                    tree.script = [(1, told)].into();
+                }
+                return self.agent_later(spot, number);
+            }
             AgentStep::Exchange { main } if self.has_budget(spot) => {
                 self.ask_for_room(spot, number, main);
                 return self.agent_later(spot, number);
@@ -48,8 +56,7 @@ impl Simulation<'_> {
         if self.driver.is_none() {
             return;
         }
-        let plan = self.scenario.task(spot);
-        let account = self.scenario.accounts[plan.accounts[0]].clone();
+        let account = self.billed_by(spot);
         match *step {
             AgentStep::Exchange { main } => {
                 self.exchange(spot, number, main);
@@ -62,10 +69,33 @@ impl Simulation<'_> {
         }
     }
 
+    /// Whether a request of a task is told at once that its accounts are refused, all of them.
+    fn is_refused(&self, spot: Spot) -> bool {
+        let Some(core) = self.driver.as_ref().map(Driver::core) else { return false };
+        let task = core.run(&self.run_id(spot.run)).and_then(|run| run.task(&self.scenario.task(spot).id));
+        task.is_some_and(|task| {
+            let accounts = &task.spec.accounts;
+            !accounts.is_empty() && accounts.iter().all(|account| core.is_shut(account))
+        })
+    }
+
+    /// The account that a request of a task goes out on: the first of those that it has now which takes requests, as far as the
+    /// gateway knows. One that has gone out goes on, whatever becomes of its account.
+    fn billed_by(&self, spot: Spot) -> AccountId {
+        let plan = self.scenario.task(spot);
+        let first = || self.scenario.accounts[plan.accounts[0]].clone();
+        let core = self.driver.as_ref().map(Driver::core);
+        let found = core.and_then(|core| Some((core, core.run(&self.run_id(spot.run))?.task(&plan.id)?)));
+        let Some((core, task)) = found else { return first() };
+        let takes = |account: &&AccountId| core.window(account).on_trial_max() != Some(0);
+        let accounts = &task.spec.accounts;
+        accounts.iter().find(takes).or(accounts.first()).cloned().unwrap_or_else(first)
+    }
+
     /// A request was answered; what it cost, in billionths of a dollar.
     pub(super) fn exchange(&mut self, spot: Spot, number: u32, main: bool) -> u64 {
         let plan = self.scenario.task(spot);
-        let account = self.scenario.accounts[plan.accounts[0]].clone();
+        let account = self.billed_by(spot);
         let attempt = AttemptId { run: self.run_id(spot.run), task: plan.id.clone(), number };
         self.tell_command(Command::AccountAnswered(account.clone()));
         // The ledger has it before anyone is told, and keeps it whatever becomes of who is told.

@@ -1,10 +1,11 @@
 //! Whatever acts without being asked: people and the wall clock. And what is done when nothing happens any more.
 
-use outlast_core::RunId;
 use outlast_core::admit::Command;
 use outlast_core::driver::Driver;
+use outlast_core::record::Assigned;
 use outlast_core::run::Mode;
 use outlast_core::task::Phase;
+use outlast_core::{AgentName, Class, RunId};
 
 use super::budget::PLENTY;
 use super::crash::Crash;
@@ -28,6 +29,12 @@ pub(super) enum Act {
     Raise(usize, u64),
     Land(Spot),
     Discard(Spot),
+    /// A provider refuses an account for good.
+    Shut(usize),
+    /// A person has seen to an account.
+    Open(usize),
+    /// A person gives a task to another agent, with these accounts.
+    Assign(Spot, Vec<usize>),
     /// A person commits on the target.
     Commit(usize),
     /// A person checks the target out, or leaves it.
@@ -87,8 +94,39 @@ impl Simulation<'_> {
             let at = self.profile.faults_end / 2 + self.scenario.runs[run].spec.seed % (self.profile.faults_end / 3);
             self.agenda.at(at, Event::Act(Act::Retry(run)));
         }
+        self.plan_accounts();
         let end = self.profile.faults_end;
         self.agenda.at(end, Event::Act(Act::Quiet));
+    }
+
+    /// Accounts that are refused for good until somebody has seen to them, and tasks that are given to agents with others: of what
+    /// is drawn already, too.
+    fn plan_accounts(&mut self) {
+        let (soon, accounts) = (self.profile.faults_end / 3, self.scenario.accounts.len());
+        for run in 0..self.scenario.runs.len() {
+            let (seed, tasks) = (self.scenario.runs[run].spec.seed, self.scenario.runs[run].tasks.len());
+            let of = |shift: u32, many: usize| usize::try_from(seed >> shift).unwrap_or(0) % many;
+            if seed % 4 == 1 {
+                let (at, account) = (seed % soon, of(3, accounts));
+                self.agenda.at(at, Event::Act(Act::Shut(account)));
+                // Sometimes all of them.
+                let all = if seed % 8 == 1 { 0..accounts } else { account..account };
+                for account in all {
+                    self.agenda.at(at + 1 + seed % 1_000, Event::Act(Act::Shut(account)));
+                }
+                for account in 0..accounts {
+                    self.agenda.at(at + BREAK.0 + seed % BREAK.1, Event::Act(Act::Open(account)));
+                }
+            }
+            if seed % 5 == 2 {
+                for nth in 0..3 {
+                    let spot = Spot { run, task: of(5 + nth, tasks) };
+                    let to = (0..=of(9 + nth, accounts)).map(|i| (of(11 + nth, accounts) + i) % accounts).collect();
+                    let at = soon / 4 * u64::from(nth + 1) + seed % soon;
+                    self.agenda.at(at, Event::Act(Act::Assign(spot, to)));
+                }
+            }
+        }
     }
 
     fn plan_command(&mut self, at: u64) {
@@ -135,6 +173,20 @@ impl Simulation<'_> {
             }
             Act::TryNow(run) => Command::TryNow(self.run_id(run)),
             Act::Raise(run, usd_nanos) => self.raise(run, usd_nanos),
+            Act::Shut(account) => Command::ShutAccount {
+                account: self.scenario.accounts[account].clone(),
+                class: if account % 2 == 0 { Class::Auth } else { Class::Billing },
+            },
+            Act::Open(account) => Command::OpenAccount(self.scenario.accounts[account].clone()),
+            Act::Assign(spot, to) => Command::Assign {
+                run: self.run_id(spot.run),
+                task: self.scenario.task(spot).id.clone(),
+                assigned: Assigned {
+                    agent: AgentName::from("another"),
+                    accounts: to.into_iter().map(|account| self.scenario.accounts[account].clone()).collect(),
+                    needs_quota: true,
+                },
+            },
             Act::Land(spot) => Command::Land { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() },
             Act::Discard(spot) => {
                 Command::Discard { run: self.run_id(spot.run), task: self.scenario.task(spot).id.clone() }
@@ -168,6 +220,11 @@ impl Simulation<'_> {
 
     fn calm_down(&mut self) {
         self.quiet = true;
+        for account in 0..self.scenario.accounts.len() {
+            if self.driver.as_ref().is_some_and(|driver| driver.core().is_shut(&self.scenario.accounts[account])) {
+                self.agenda.after(PATIENCE, Event::Act(Act::Open(account)));
+            }
+        }
         for run in 0..self.scenario.runs.len() {
             self.world.targets[run].checked_out = false;
             self.agenda.after(0, Event::Act(Act::Start(run)));
@@ -191,6 +248,10 @@ impl Simulation<'_> {
             self.act(Act::Resume(run));
             return Ok(true);
         }
+        if let Some(account) = self.shut_account() {
+            self.act(Act::Open(account));
+            return Ok(true);
+        }
         if let Some(raise) = self.run_without_budget() {
             self.act(raise);
             return Ok(true);
@@ -209,6 +270,12 @@ impl Simulation<'_> {
         }
         self.judge_end()?;
         Ok(false)
+    }
+
+    /// An account that is shut still: whoever has seen to it was not heard.
+    fn shut_account(&self) -> Option<usize> {
+        let core = self.driver.as_ref()?.core();
+        self.scenario.accounts.iter().position(|account| core.is_shut(account))
     }
 
     /// A run that is paused or stopped still: whoever resumed it was not heard.

@@ -167,11 +167,16 @@ fn a19_after_a_refusal_that_no_waiting_mends_nothing_goes_upstream_until_a_perso
             plan = plan.task(id, &format!("write parts/{id}.txt \"part {id}\\n\""), &keys);
         }
         world.plan(&plan);
-        world.run(&["run", "--yes"]).ends(11);
-        for id in ["one", "two"] {
+        // The second is not even begun: it would be told the same, and fail for nothing.
+        world.run(&["run", "--yes"]).ends(11).says("until you say so");
+        let goes_on = format!("outlast resume {}", text(&world.status()["run"]));
+        for (id, state, attempts) in [("one", "failed", 1), ("two", "ready", 0)] {
             let task = world.task(id);
-            assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &cause.into()), "{task:#}");
+            assert_eq!((&task["state"], &task["cause"]), (&state.into(), &cause.into()), "{task:#}");
+            assert_eq!(task["attempts"], attempts, "{task:#}");
         }
+        assert_eq!(world.task("two")["fix"], serde_json::json!([goes_on]));
+        world.run(&["status"]).ends(0).says(&goes_on);
         // Once, whoever asks and however often: the provider would have answered the second.
         assert_eq!(world.provider.bill().total.requests, 1, "{cause}");
         let status = world.status();
@@ -179,10 +184,49 @@ fn a19_after_a_refusal_that_no_waiting_mends_nothing_goes_upstream_until_a_perso
         assert_eq!((&account["state"], &account["kind"]), (&"closed".into(), &cause.into()), "{status:#}");
 
         // Who starts the next engine has seen to it.
-        world.run(&["run", "--yes", "--again"]).ends(0);
+        world.run(&["resume"]).ends(11);
+        assert_eq!((&world.task("one")["state"], &world.task("two")["state"]), (&"failed".into(), &"landed".into()));
+        world.run(&["retry", "one"]).ends(0);
         world.all_are("landed");
         world.nothing_is_left();
     }
+}
+
+/// What waits for an account that is shut goes on at a person's word, while the run is at work elsewhere.
+#[test]
+fn what_waits_for_a_person_goes_on_at_their_word_beside_the_engine() {
+    let refuse = Fault::Refuse { reason: RefusalKind::Auth, seconds: None };
+    let mut refused = rule(1, refuse, Some(1));
+    refused.when.key = Some("sk-real".to_owned());
+    let world = World::with_script(Script::default().with_fault(refused));
+    two_accounts(&world);
+    let other = format!(
+        "[agent.other]\nkind = \"command\"\naccounts = [\"second\"]\ncommand = [{:?}, \"__agent\", \"{{goal_file}}\"]",
+        env!("CARGO_BIN_EXE_outlast")
+    );
+    let stubborn = stubborn("concurrency = 2\nland = \"auto\"", "[\"main\"]");
+    let mut plan = Plan::new(&format!("{stubborn}\n\n{other}"));
+    // At work for as long as it takes, with the other account.
+    let held = "run \"until [ -e $HOME/go ]; do sleep 0.05; done\"\nwrite parts/far.txt \"part far\\n\"";
+    plan = plan.task("far", held, "writes = [\"parts/far.txt\"]\nagent = \"other\"\nretries = 0");
+    for id in ["one", "two", "three"] {
+        let keys = format!("writes = [\"parts/{id}.txt\"]\nagent = \"stubborn\"\nretries = 0");
+        plan = plan.task(id, &format!("write parts/{id}.txt \"part {id}\\n\""), &keys);
+    }
+    world.plan(&plan);
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["one ", "auth"]);
+    for id in ["two", "three"] {
+        assert_eq!((&world.task(id)["cause"], &world.task(id)["attempts"]), (&"auth".into(), &0.into()), "{id}");
+    }
+    world.run(&["resume"]).ends(0);
+    run.until(&["three ", "landed"]);
+    let run_id = text(&world.status()["run"]);
+    std::fs::write(world.homes().remove(0).join("homes").join(run_id).join("far/other/go"), "").unwrap();
+    run.end().ends(11);
+    let states: Vec<String> = world.states().into_iter().map(|(_, state)| state).collect();
+    assert_eq!(states, ["landed", "failed", "landed", "landed"]);
+    world.nothing_is_left();
 }
 
 #[test]
