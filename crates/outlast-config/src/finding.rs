@@ -104,6 +104,10 @@ codes! {
     CeilingCutsAuto = "plan/ceiling-cuts-auto", Hint, "Your own configuration sets the ceiling, so that fewer tasks are worked on at once.";
     /// A Markdown file in the folder that is no task.
     NotATask = "plan/not-a-task", Hint, "Only the folder's own Markdown files are read, and of those only the ones whose front matter has a task's key.";
+    /// Keys of another tool's task file.
+    ForeignKey = "plan/foreign-key", Hint, "They mean nothing to a run: only the order and the files of a task do.";
+    /// A task file whose status says that it is over.
+    StatusInPlan = "plan/status", Warning, "A plan says what is to be done; what is done is told by what has landed.";
     /// A task without verify.
     NoVerify = "plan/no-verify", Warning, "Without a check, an agent that stopped early looks like one that finished.";
     /// A task without a scope.

@@ -77,7 +77,9 @@ fn lint_mentions(task: &Task, ids: &BTreeSet<&str>, findings: &mut Vec<Finding>)
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     let mut noted = BTreeSet::new();
     let mut last = "";
-    for word in task.goal.split(|c| !inside(c)).map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()) {
+    let texts = std::iter::once(&task.goal).chain(task.steps.iter().map(|step| &step.name));
+    let words = texts.flat_map(|text| text.split(|c| !inside(c))).map(|word| word.trim_end_matches('.'));
+    for word in words.filter(|word| !word.is_empty()) {
         let numbered = last.eq_ignore_ascii_case("task") && word.len() >= 3 && word.bytes().all(|b| b.is_ascii_digit());
         last = word;
         let needed = task.needs.iter().any(|need| need.as_str() == word);

@@ -1,5 +1,6 @@
 //! One task as a Markdown file: YAML front matter for the keys, the text for the goal, a check list for the steps.
 
+mod foreign;
 mod step;
 
 use self::step::Step;
@@ -37,8 +38,10 @@ fn read_parts(reader: &mut Reader<'_>, front: &str, front_at: usize, body_at: us
         }
         Err(_) => return not_a_task(reader, "its front matter has no key of a task"),
     };
+    let is_foreign = foreign::is_task(&table);
+    let table = if is_foreign { foreign::translated(reader, &table) } else { table };
     let meant = |key: &str| is_task_key(key) || suggest::nearest(key, keys::TASK.iter().copied()).is_some();
-    if !table.entries.iter().any(|entry| meant(&entry.key)) {
+    if !is_foreign && !table.entries.iter().any(|entry| meant(&entry.key)) {
         return not_a_task(reader, "its front matter has no key of a task");
     }
     let mut task = read_task(reader, &table, 0, Some(reader.source.stem()))?;

@@ -124,6 +124,37 @@ fn k13_ids_are_file_stems_and_only_tasks_count() {
     }
 }
 
+/// As it was seen in the field, with its comments shortened.
+const SEEN: &str = "---\nname: Trigger UI\nstatus: open\ncreated: 2026-02-18T20:28:23Z\nupdated: 2026-02-18T20:28:23Z\n\
+    github: \"\"\ndepends_on: [PizzaPi-huz.1, PizzaPi-huz.10, 007]\nparallel: false\nconflicts_with: []\n---\n\n# Task: Trigger UI\n\n\
+    ## Dependencies\n- [ ] Task 005 is done\n";
+
+#[test]
+fn k13_a_task_file_of_another_tool_is_read_and_what_is_not_read_of_it_is_told() {
+    let (task, findings) = task("plans/x/PizzaPi-huz.11.md", SEEN);
+    assert_eq!(task.id.as_str(), "PizzaPi-huz.11");
+    let needs: Vec<_> = task.needs.as_ref().unwrap().value.iter().map(|need| need.value.as_str()).collect();
+    assert_eq!(needs, ["PizzaPi-huz.1", "PizzaPi-huz.10", "007"]);
+    assert_eq!(steps(&task), [("Task 005 is done", None)]);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!((findings[0].code, findings[0].at.as_ref().unwrap().line), (Code::ForeignKey, 2));
+    let told = "not read: `name`, `status`, `created`, `updated`, `github`, `parallel`, `conflicts_with`";
+    assert_eq!(findings[0].message, told);
+
+    // One that is over is told; a key that nobody knows is an error here too, and so is an order that is given twice.
+    for (from, to, code) in [
+        ("status: open", "status: closed", Code::StatusInPlan),
+        ("status: open", "statsu: open", Code::UnknownKey),
+        ("parallel: false", "needs: [a]", Code::BadValue),
+    ] {
+        let (_, findings) = read(&Source::new("a.md", &SEEN.replace(from, to)));
+        assert!(findings.iter().any(|finding| finding.code == code), "{to}: {findings:?}");
+    }
+    // Beside our own keys alone, theirs are a slip.
+    let (_, findings) = read(&Source::new("a.md", "---\nname: x\nwrites: [a]\n---\nx"));
+    assert_eq!(findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), [Code::UnknownKey]);
+}
+
 #[test]
 fn k07_only_the_first_pair_of_fences_counts() {
     let (task, _) = task("a.md", "---\nwrites: [x]\n---\nText\n\n---\nneeds: [y]\n---\n");

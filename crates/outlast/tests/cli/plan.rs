@@ -123,6 +123,32 @@ fn a_plan_with_crlf_and_a_byte_order_mark_runs() {
 }
 
 #[test]
+fn k13_a_folder_of_another_tools_task_files_is_a_plan() {
+    let bench = Bench::new();
+    bench.plan(AGENT);
+    let file = |needs: &str, text: &str| {
+        format!(
+            "---\nname: Trigger UI\nstatus: open\ncreated: 2026-02-18T20:28:23Z\ngithub: \"\"\ndepends_on: [{needs}]\n\
+             parallel: false\nconflicts_with: []\n---\n\n# Task\n\n{text}\n"
+        )
+    };
+    for (name, text) in [
+        ("PizzaPi-huz.1.md", file("", "Begin.")),
+        ("PizzaPi-huz.11.md", file("PizzaPi-huz.1", "Go on.\n\n## Dependencies\n- [ ] Task 005 is done")),
+        ("epic.md", "---\nname: epic\nstatus: open\nprogress: 0%\n---\n\n# Epic\n".to_owned()),
+        ("execution-status.md", "# Status\n".to_owned()),
+    ] {
+        bench.repo.write(format!("plans/x/{name}"), text).unwrap();
+    }
+    let view = bench.run(&["check", "x", "--json"]).ends(0).json("check");
+    assert_eq!(view["waves"], serde_json::json!([["PizzaPi-huz.1"], ["PizzaPi-huz.11"]]));
+    let told = bench.run(&["check", "x"]).ends(0).shows("hint[plan/foreign-key]").shows("`parallel`, `conflicts_with`");
+    let told =
+        told.shows("speaks of `005`, which is not in its `needs`").shows("`plans/x/epic.md` is not read as a task");
+    assert!(!told.stdout.contains("error["), "{told:#?}");
+}
+
+#[test]
 fn the_command_of_a_step_is_taken_from_a_markdown_plan_as_people_write_it() {
     let bench = Bench::new();
     bench.plan(AGENT);
