@@ -45,6 +45,9 @@ impl Admission for EngineAdmission {
                 // A turn that takes very long to keep does not keep its request for as long.
                 drop(tokio::time::timeout(turns::PATIENCE, held.cancelled()).await);
             }
+            if let Some(context) = self.context.as_ref().filter(|_| replay::generates(ask.turn_kind)) {
+                context.until_room().await;
+            }
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
             let engine = self.engine.clone();

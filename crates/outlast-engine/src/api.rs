@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Error;
 use crate::home::hex;
 use crate::keys::same;
+use crate::runs::Rest;
 use crate::state_loop::LoopHandle;
 
 #[derive(Clone)]
@@ -75,19 +76,21 @@ async fn act(State(api): State<Api>, headers: HeaderMap, Json(act): Json<Act>) -
     if !authorised(&api, &headers) {
         return unauthorised();
     }
-    match perform(&api.engine, act).await {
-        Ok(acted) => Json(acted).into_response(),
+    match crate::runs::unless_full(&api.engine, perform(&api.engine, act)).await {
+        Ok(Some(acted)) => Json(acted).into_response(),
+        Ok(None) => refuse(StatusCode::CONFLICT, crate::diagnose::nothing_on_record()),
         Err(error) => refuse(StatusCode::CONFLICT, crate::diagnose::diagnostic(&error)),
     }
 }
 
-/// Answers once nothing of the run is in flight.
+/// Answers once nothing of the run is in flight, or what is left of it waits for room on the disk.
 async fn settled(State(api): State<Api>, headers: HeaderMap, Path(run): Path<String>) -> Response {
     if !authorised(&api, &headers) {
         return unauthorised();
     }
-    match crate::runs::until_settled(&api.engine, &RunId::new(run)).await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+    match crate::runs::until_parked(&api.engine, &RunId::new(run)).await {
+        Ok(Rest::Settled) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Rest::DiskFull) => refuse(StatusCode::CONFLICT, crate::diagnose::not_all_kept()),
         Err(error) => refuse(StatusCode::CONFLICT, crate::diagnose::diagnostic(&error)),
     }
 }

@@ -16,6 +16,7 @@ use outlast_process::{ShimFile, Spawner, files};
 use tokio::sync::{OwnedMutexGuard, broadcast};
 
 use crate::asks::{AccountInfo, spoken};
+use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 use crate::fill::Fill;
 use crate::home::{RepoHome, read_if_there};
@@ -261,6 +262,23 @@ impl Context {
     pub(crate) fn room(&self) -> Result<(), Error> {
         self.git.is_there()?;
         crate::room::check(self.home.root())
+    }
+
+    /// Waits for as long as the disk that holds the state is full, and tells whoever listens: an agent that is at work on a
+    /// full disk writes half of what it means to.
+    pub(crate) async fn until_room(&self) {
+        let mut is_told = false;
+        // Nobody tells when a disk has room again.
+        while crate::room::full(self.home.root()).is_some() {
+            if !std::mem::replace(&mut is_told, true) {
+                let what =
+                    "the disk is full: agents wait with their next request, and go on by themselves when there is room";
+                self.trouble
+                    .send(Trouble { task: None, what: what.to_owned(), no_space: true, again: false })
+                    .unwrap_or_default();
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
     }
 
     /// As [`Context::room`], and the disk that holds the user's checkout, which git leaves half-written where it fills up.

@@ -21,11 +21,14 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::Git(error) => git(error),
         Error::Rejected(rejection) => rejected(rejection),
         Error::File { .. } | Error::NoRoom { .. } if error.is_no_space() => {
-            plain("host/disk-full", ExitCode::Host).fix("free some space, then: outlast resume")
+            plain(DISK_FULL, ExitCode::Host).fix("free some space, then: outlast resume")
         }
-        Error::File { .. } | Error::NoRoom { .. } | Error::Process(_) | Error::Agent(_) | Error::Unshown { .. } => {
-            plain("host/cannot", ExitCode::Host)
-        }
+        Error::File { .. }
+        | Error::NoRoom { .. }
+        | Error::Process(_)
+        | Error::Agent(_)
+        | Error::Alive { .. }
+        | Error::Unshown { .. } => plain("host/cannot", ExitCode::Host),
         Error::RepositoryGone { .. } => {
             plain("repository/gone", ExitCode::Repository).fix("put it back, then: outlast resume")
         }
@@ -55,6 +58,26 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
     told
 }
 
+/// The code of whatever a full disk keeps from being done.
+const DISK_FULL: &str = "host/disk-full";
+
+/// What is said where a run is at rest but for what the disk has no room for.
+pub fn not_all_kept() -> Diagnostic {
+    let what = "the disk is full: what its agents did last is in their workspaces, and cannot be kept beside them yet";
+    Diagnostic::error(DISK_FULL, ExitCode::Host, what)
+        .because("nothing is lost, no task has failed and no try is used")
+        .fix("free some space, then: outlast resume")
+}
+
+/// What is said where the journal has no room for what is asked.
+pub fn nothing_on_record() -> Diagnostic {
+    let what = "the disk is full: nothing can be put on record, and what was asked for is done when there is room";
+    Diagnostic::error("journal/full", ExitCode::Host, what)
+        .because("agents wait with their next request; nothing is lost")
+        .fix("free some space: everything goes on by itself then")
+        .fix("Ctrl-C where the run was started leaves it at once; go on with: outlast resume")
+}
+
 fn journal(error: &outlast_journal::Error) -> Diagnostic {
     use outlast_journal::Error as Journal;
     let (code, exit, fix) = match error {
@@ -64,7 +87,7 @@ fn journal(error: &outlast_journal::Error) -> Diagnostic {
         Journal::Newer { .. } => ("journal/newer", ExitCode::Journal, "update outlast"),
         Journal::Missing { .. } => ("run/none", ExitCode::NotFound, "outlast run"),
         Journal::Locked { .. } => ("host/engine-running", ExitCode::Host, "outlast stop"),
-        Journal::NoSpace { .. } => ("host/disk-full", ExitCode::Host, "free some space, then: outlast resume"),
+        Journal::NoSpace { .. } => (DISK_FULL, ExitCode::Host, "free some space, then: outlast resume"),
         Journal::Stopped { .. } => ("journal/stopped", ExitCode::Host, "outlast resume"),
         _ => return Diagnostic::error("outlast/defect", ExitCode::Defect, error.to_string()),
     };

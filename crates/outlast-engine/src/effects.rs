@@ -64,6 +64,11 @@ async fn perform(context: Arc<Context>, key: OperationKey, operation: Operation,
     }
     let came_of_it = ops::perform(&context, &key, operation, &token).await;
     drop(guard);
+    let disk = context.engine.disk();
+    match &came_of_it {
+        Err(error) if error.is_no_space() && !token.is_cancelled() => disk.holds_up(&key),
+        _ => disk.lets_go(&key),
+    }
     // Whoever cancelled it has taken it off the books: what it would say is stale, and its place may be taken.
     if token.is_cancelled() {
         return;

@@ -146,6 +146,8 @@ impl Engine {
         let leave = leaving.clone();
         let gateway = tokio::spawn(gateway.serve(async move { leave.cancelled().await }));
         let store = JournalStore::new(journal, home.journal(), handle.records());
+        // On a thread of its own the loop may wait; among the tasks of a gateway alone it would hold up their answers.
+        let store = if context.is_some() { store.holding(handle.disk().clone()) } else { store };
         let driver = Driver::new(core, store, EngineEffects::new(context.clone(), Handle::current()));
         let driver = if starts { driver } else { driver.without_starts() };
         let work = run(driver, asks, receiver, first);
@@ -197,6 +199,7 @@ impl Engine {
     /// # Errors
     /// What ended the loop, where it did not end by itself.
     pub async fn close(self) -> Result<(), Error> {
+        self.handle.disk().leave();
         // A loop that has ended by itself has let go already.
         drop(self.handle.leave(|_| true).await);
         self.handle.at_work().end().await;

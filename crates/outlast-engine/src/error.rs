@@ -69,6 +69,14 @@ pub enum Error {
         /// Which agent.
         agent: outlast_core::AgentName,
     },
+    /// Processes of an attempt that is over do not end.
+    #[error("{processes} processes of attempt {attempt} do not end")]
+    Alive {
+        /// Which attempt.
+        attempt: outlast_core::AttemptId,
+        /// How many.
+        processes: usize,
+    },
     /// The disk that holds the state is all but full.
     #[error("no room to work: {free_bytes} bytes are free in {folder}")]
     NoRoom {

@@ -59,6 +59,8 @@ pub(crate) async fn perform(
         Operation::Discard => discard::perform(context, key).await.map(Some),
     };
     match came_of_it {
+        // Whoever is told that the disk is full may leave: not while something lives that is to be ended.
+        Err(error @ Error::Alive { .. }) => Err(error),
         // What fails on a full disk fails for that reason, whatever it says.
         Err(error) => Err(context.room().err().unwrap_or(error)),
         came_of_it => came_of_it,

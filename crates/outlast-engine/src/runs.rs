@@ -1,22 +1,62 @@
 //! Waiting for a run, or for some of its tasks, to come to rest.
 
+use outlast_core::desired::{OperationKey, Step};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{Core, RunId, TaskId};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::at_work::AtWork;
+use crate::disk::Disk;
 use crate::error::Error;
 use crate::state_loop::LoopHandle;
 
+/// How a run that is to rest does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing of it is in flight.
+    Settled,
+    /// It was stopped or paused, and what is left of it waits for room on the disk. Its work is in its workspaces.
+    DiskFull,
+}
+
 /// Waits until nothing of the run is in flight and nothing will be by itself: it is finished, stopped or
-/// paused, its budget is reached, or its accounts wait for a person. A stopped run's checks are not waited for: they are made anew when it goes on.
+/// paused, its budget is reached, or its accounts wait for a person. A stopped run's checks are not waited for: they are made
+/// anew when it goes on. Nor is a full disk, by whoever has a run stopped or paused.
 ///
 /// # Errors
 /// Where the engine stops first.
-pub async fn until_settled(engine: &LoopHandle, run: &RunId) -> Result<(), Error> {
-    let at_work = engine.at_work().clone();
-    until(engine, run, move |core, run| rests(core, run, &at_work)).await
+pub async fn until_settled(engine: &LoopHandle, run: &RunId) -> Result<Rest, Error> {
+    let (at_work, disk, id) = (engine.at_work().clone(), engine.disk().clone(), run.clone());
+    until(engine, move |core| {
+        let Some(run) = core.run(&id) else { return Some(Rest::Settled) };
+        if rests(core, run, &at_work) {
+            return Some(Rest::Settled);
+        }
+        waits_for_room(core, run, &at_work, &disk).then_some(Rest::DiskFull)
+    })
+    .await
+}
+
+/// As [`until_settled`], for a run that was just stopped or paused: a journal that takes no more records for want of room is
+/// not waited for either.
+///
+/// # Errors
+/// As [`until_settled`].
+pub async fn until_parked(engine: &LoopHandle, run: &RunId) -> Result<Rest, Error> {
+    unless_full(engine, until_settled(engine, run)).await.map(|rest| rest.unwrap_or(Rest::DiskFull))
+}
+
+/// Does what needs the loop; nothing where that waits for a journal that has no room.
+///
+/// # Errors
+/// Those of what is done.
+pub async fn unless_full<T, E>(engine: &LoopHandle, work: impl Future<Output = Result<T, E>>) -> Result<Option<T>, E> {
+    tokio::select! {
+        biased;
+        done = work => done.map(Some),
+        () = engine.disk().until_journal_waits() => Ok(None),
+    }
 }
 
 /// Lets the engine go if nothing of the run is in flight, even if someone asks for something in this very moment;
@@ -41,6 +81,18 @@ fn rests(core: &Core, run: &Run, at_work: &AtWork) -> bool {
     resting && run.active().all(waits) && !lands
 }
 
+/// Whether a run that a person has stopped or paused waits for room on the disk, with all that is left of it.
+fn waits_for_room(core: &Core, run: &Run, at_work: &AtWork, disk: &Disk) -> bool {
+    if !matches!(run.mode, Mode::Stopped | Mode::Paused) {
+        return false;
+    }
+    // What is checked before it lands is not waited for: see `rests`.
+    let is_checked = run.mode == Mode::Stopped && at_work.is_running(&run.id);
+    let waits = |key: &OperationKey| disk.is_holding_up(key) || is_checked && key.step == Step::Candidate;
+    let left = core.desired().into_keys().filter(|key| key.run == run.id);
+    left.map(|key| waits(&key)).reduce(|all, waits| all && waits).unwrap_or(false)
+}
+
 /// The other runs of this engine that are at work, or would be: an engine works on every run that its journal holds, one
 /// that a crash interrupted too.
 ///
@@ -61,7 +113,9 @@ pub async fn others_at_work(engine: &LoopHandle, run: &RunId) -> Result<Vec<RunI
 /// As [`until_settled`].
 pub async fn until_tasks_settled(engine: &LoopHandle, run: &RunId, tasks: &[String]) -> Result<(), Error> {
     let ids: Vec<TaskId> = tasks.iter().map(TaskId::new).collect();
-    until(engine, run, move |_, run| ids.iter().filter_map(|id| run.task(id)).all(is_at_rest)).await
+    let run = run.clone();
+    let rest = move |run: &Run| ids.iter().filter_map(|id| run.task(id)).all(is_at_rest);
+    until(engine, move |core| core.run(&run).is_none_or(&rest).then_some(())).await
 }
 
 const fn is_at_rest(task: &Task) -> bool {
@@ -72,18 +126,18 @@ const fn is_at_rest(task: &Task) -> bool {
     }
 }
 
-async fn until(
+/// Waits until there is an answer; it is asked for anew whenever something may have changed.
+async fn until<T: Send + 'static>(
     engine: &LoopHandle,
-    run: &RunId,
-    rests: impl Fn(&Core, &Run) -> bool + Send + Sync + Clone + 'static,
-) -> Result<(), Error> {
+    answer: impl Fn(&Core) -> Option<T> + Send + Sync + Clone + 'static,
+) -> Result<T, Error> {
     // Subscribed before the first look, so that no record falls between the two.
     let mut records = engine.subscribe();
     let mut commands = engine.at_work().changes();
+    let mut waiting = engine.disk().changes();
     loop {
-        let (id, rests) = (run.clone(), rests.clone());
-        if engine.look(move |core| core.run(&id).is_none_or(|run| rests(core, run))).await? {
-            return Ok(());
+        if let Some(answer) = engine.look(answer.clone()).await? {
+            return Ok(answer);
         }
         tokio::select! {
             record = records.recv() => match record {
@@ -92,6 +146,7 @@ async fn until(
             },
             // Cannot fail: the handle holds the other end.
             _ = commands.changed() => {}
+            () = waiting.next() => {}
         }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) use running::Running;
 use crate::ask::PendingAsk;
 use crate::asks::Asks;
 use crate::at_work::AtWork;
+use crate::disk::Disk;
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 use crate::turns::Turn;
@@ -59,6 +60,7 @@ pub struct LoopHandle {
     sender: UnboundedSender<Message>,
     records: broadcast::Sender<Arc<[Record]>>,
     at_work: AtWork,
+    disk: Disk,
 }
 
 impl std::fmt::Debug for LoopHandle {
@@ -71,7 +73,8 @@ impl LoopHandle {
     /// A handle and the end that the loop reads from.
     pub(crate) fn channel() -> (Self, UnboundedReceiver<Message>) {
         let (sender, receiver) = unbounded_channel();
-        (Self { sender, records: broadcast::channel(RECORDS_KEPT).0, at_work: AtWork::default() }, receiver)
+        let records = broadcast::channel(RECORDS_KEPT).0;
+        (Self { sender, records, at_work: AtWork::default(), disk: Disk::default() }, receiver)
     }
 
     /// Says something and waits until it is durable or refused.
@@ -119,6 +122,11 @@ impl LoopHandle {
     /// The commands of plans that this engine runs.
     pub(crate) const fn at_work(&self) -> &AtWork {
         &self.at_work
+    }
+
+    /// What waits for room on the disk.
+    pub(crate) const fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     pub(crate) fn ask(&self, ask: PendingAsk) -> Result<(), Error> {

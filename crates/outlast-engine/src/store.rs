@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
+use crate::disk::Disk;
 use crate::error::Error;
 
 /// How many records lie between two snapshots: replay of that many takes a small part of a second.
@@ -25,6 +26,8 @@ pub(crate) struct JournalStore {
     records: broadcast::Sender<Arc<[Record]>>,
     snapshot_at: u64,
     file: JournalFile,
+    /// Tells who waits for room; none where waiting would keep everybody else from going on.
+    disk: Option<Disk>,
 }
 
 /// The file of the journal, to be told from another in its place and from none.
@@ -55,7 +58,36 @@ impl JournalFile {
 impl JournalStore {
     pub(crate) fn new(journal: Journal, path: PathBuf, records: broadcast::Sender<Arc<[Record]>>) -> Self {
         let snapshot_at = journal.last_seq();
-        Self { journal, records, snapshot_at, file: JournalFile::new(path) }
+        Self { journal, records, snapshot_at, file: JournalFile::new(path), disk: None }
+    }
+
+    /// The same store, but what the journal has no room for is held until it has.
+    pub(crate) fn holding(self, disk: Disk) -> Self {
+        Self { disk: Some(disk), ..self }
+    }
+
+    /// Makes entries durable, and waits for room where there is none.
+    fn append_held(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        let Some(disk) = &self.disk else { return Ok(self.journal.append(entries).map(drop)?) };
+        let mut is_told = false;
+        loop {
+            match self.journal.append(entries.clone()) {
+                Err(full @ outlast_journal::Error::NoSpace { .. }) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::warn!(error = %full, "the disk is full: everything waits until a record goes in");
+                    }
+                    if !disk.journal_waits() {
+                        return Err(full.into());
+                    }
+                    // Where somebody has removed it meanwhile, there is nothing to wait for.
+                    self.file.check()?;
+                }
+                written => {
+                    disk.journal_goes_on();
+                    return Ok(written.map(drop)?);
+                }
+            }
+        }
     }
 }
 
@@ -65,7 +97,7 @@ impl Store for JournalStore {
     fn append(&mut self, records: &[(u64, Record)]) -> Result<(), Error> {
         crate::fault::point("before_append");
         let entries = records.iter().map(|(revision, record)| entry(*revision, record)).collect::<Result<_, _>>()?;
-        self.journal.append(entries)?;
+        self.append_held(entries)?;
         self.file.check()?;
         crate::fault::point("after_append");
         // Nobody need listen.
@@ -92,12 +124,16 @@ impl Store for JournalStore {
 
     fn turn_ended(&mut self, core: &Core) -> Result<(), Error> {
         let seq = self.journal.last_seq();
-        if seq < self.snapshot_at + SNAPSHOT_EVERY {
+        // It only saves time: on a full disk it is made when there is room.
+        if seq < self.snapshot_at + SNAPSHOT_EVERY || self.journal.is_short_of_space() {
             return Ok(());
         }
         let bytes =
             serde_json::to_vec(core).map_err(|e| Error::Internal(format!("a snapshot does not serialise: {e}")))?;
-        self.journal.snapshot_save(seq, SNAPSHOT_VERSION, &bytes)?;
+        match self.journal.snapshot_save(seq, SNAPSHOT_VERSION, &bytes) {
+            Err(outlast_journal::Error::NoSpace { .. }) => return Ok(()),
+            saved => saved?,
+        }
         self.snapshot_at = seq;
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Keeps what an agent has done at each of its turns, while the provider is at work on the answer.
 //!
 //! An agent's next request means that its tools have ended, so that its tree holds still until the answer is there: the
-//! answer is held back until the tree is durable. A tree that cannot be kept holds nobody up, nor one that takes very long,
-//! for which the agent's timeouts would stand still: the attempt goes on with the checkpoint before, and whoever watches
-//! is told.
+//! answer is held back until the tree is durable. On a full disk that is when there is room: an agent that went on would
+//! write half of what it means to, over work that is kept nowhere. A tree that cannot be kept for another reason holds nobody
+//! up, nor one that takes very long, for which the agent's timeouts would stand still: the attempt goes on with the
+//! checkpoint before, and whoever watches is told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::fill::Near;
 use crate::research;
+use crate::room::full;
 
 /// How long an answer is held back for the tree at most. What takes longer is kept all the same, beside the agent's work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,6 +36,7 @@ pub(crate) struct Turn {
 }
 
 /// What a turn's request says.
+#[derive(Clone)]
 struct Said {
     kind: TurnKind,
     /// The agent that asks, where the attempt's own agent has started it.
@@ -51,10 +54,24 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived, near: Option<Near>) 
     let Arrived { ask, body } = arrived;
     let said = Said { kind, sub_agent: ask.sub_agent.clone(), dialect: ask.dialect, body };
     let asker = context.engine.asker(ask);
+    let for_turn = Arc::clone(&context);
     // A task of its own: an agent that gives up its request has done its work all the same.
-    let kept = tokio::spawn(async move {
-        let Ok(Some(turn)) = asker.await else { return };
-        let kept = at(&context, &turn, said, near);
+    let mut kept = tokio::spawn(async move {
+        if let Ok(Some(turn)) = asker.await {
+            keep_of(&for_turn, &turn, said, near).await;
+        }
+    });
+    Box::pin(async move {
+        // A panic has been printed; the agent is not at fault.
+        while tokio::time::timeout(PATIENCE, &mut kept).await.is_err() && full(context.home.root()).is_some() {}
+        context.until_room().await;
+    })
+}
+
+/// Keeps a turn, as soon as there is room; tells of one that cannot be kept.
+async fn keep_of(context: &Arc<Context>, turn: &Turn, said: Said, mut near: Option<Near>) {
+    loop {
+        let kept = at(context, turn, said.clone(), &mut near);
         tokio::pin!(kept);
         let done = tokio::select! {
             done = &mut kept => done,
@@ -63,17 +80,16 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived, near: Option<Near>) 
                 kept.await
             }
         };
-        if let Err(error) = done {
-            context.note_not_kept(&turn.id, turn.number, &error);
+        match done {
+            Ok(()) => return,
+            // It says so in many ways that the disk is full.
+            Err(_) if full(context.home.root()).is_some() => context.until_room().await,
+            Err(error) => return context.note_not_kept(&turn.id, turn.number, &error),
         }
-    });
-    Box::pin(async move {
-        // A panic has been printed; the agent is not at fault.
-        drop(tokio::time::timeout(PATIENCE, kept).await);
-    })
+    }
 }
 
-async fn at(context: &Arc<Context>, turn: &Turn, said: Said, near: Option<Near>) -> Result<(), Error> {
+async fn at(context: &Arc<Context>, turn: &Turn, said: Said, near: &mut Option<Near>) -> Result<(), Error> {
     let lock = context.tree_lock(&turn.id);
     let _tree = match (said.kind, lock.clone().try_lock_owned()) {
         (_, Ok(tree)) => tree,
@@ -103,7 +119,7 @@ async fn at(context: &Arc<Context>, turn: &Turn, said: Said, near: Option<Near>)
     let commit = context.keep_tree(&turn.id, format!("turn {}", turn.number), true).await?;
     crate::fault::point("turn_after_checkpoint");
     let stuck = match said.kind {
-        TurnKind::Main => research::keep(context, turn, said.dialect, said.body, &commit, near).await?,
+        TurnKind::Main => research::keep(context, turn, said.dialect, said.body, &commit, near.take()).await?,
         _ => {
             part(context, turn, said).await?;
             None

@@ -14,22 +14,28 @@ use outlast_core::task::{Phase, Stage, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
 
 use crate::home::RepoHome;
+use crate::room::{Full, full};
 
 /// Billionths of a dollar in a dollar.
 const NANOS: f64 = 1e9;
 
+/// The cause of what waits for room on the disk that holds the state.
+pub const DISK_FULL: &str = "disk_full";
+
 /// A run as `status --json` shows it.
 pub fn status(core: &Core, run: &Run, home: &RepoHome, engine: Option<u32>, now: Timestamp) -> Status {
-    let tasks: Vec<TaskView> = run.tasks.iter().map(|task| task_view(core, run, task, home, now)).collect();
+    let full = full(home.root());
+    let full = full.as_ref();
+    let tasks: Vec<TaskView> = run.tasks.iter().map(|task| task_view(core, run, task, home, full, now)).collect();
     Status {
         schema: schema("status"),
         run: run.id.to_string(),
-        state: state(core, run, now).to_owned(),
+        state: state_on(core, run, full, now).to_owned(),
         engine: engine.map(|pid| EngineView { pid }),
         started_at: rfc3339(run.started_at),
         base: run.spec.base.to_string(),
         target: run.spec.target.clone(),
-        counts: counts(run),
+        counts: counts(core, run, full, now),
         accounts: accounts(core, run),
         budget: budget(run),
         tasks,
@@ -37,21 +43,23 @@ pub fn status(core: &Core, run: &Run, home: &RepoHome, engine: Option<u32>, now:
 }
 
 /// A run in one line.
-pub fn run_line(core: &Core, run: &Run, repository: Option<String>, now: Timestamp) -> RunLine {
+pub fn run_line(core: &Core, run: &Run, home: &RepoHome, repository: Option<String>, now: Timestamp) -> RunLine {
+    let full = full(home.root());
+    let full = full.as_ref();
     RunLine {
         run: run.id.to_string(),
         repository,
-        state: state(core, run, now).to_owned(),
+        state: state_on(core, run, full, now).to_owned(),
         started_at: rfc3339(run.started_at),
-        counts: counts(run),
-        reset_at: goes_on_at(core, run, now).map(rfc3339),
+        counts: counts(core, run, full, now),
+        reset_at: first_reset(core, run, now).map(rfc3339),
     }
 }
 
 /// When the first of the tasks that wait goes on by itself, where that is known.
-fn goes_on_at(core: &Core, run: &Run, now: Timestamp) -> Option<Timestamp> {
+pub fn first_reset(core: &Core, run: &Run, now: Timestamp) -> Option<Timestamp> {
     let waits = |task: &&Task| matches!(task.state(), "held" | "parked" | "ready");
-    run.tasks.iter().filter(waits).filter_map(|task| reason(core, run, task, now).until).min()
+    run.tasks.iter().filter(waits).filter_map(|task| reason(core, run, task, None, now).until).min()
 }
 
 /// The run's state in the contract.
@@ -68,6 +76,26 @@ pub fn state(core: &Core, run: &Run, now: Timestamp) -> &'static str {
         Mode::Finished(RunEnd::Degraded) => "degraded",
         Mode::Finished(RunEnd::Failed) => "failed",
     }
+}
+
+/// As [`state`], where the disk that holds the state may be full: nothing goes on then.
+fn state_on(core: &Core, run: &Run, full: Option<&Full>, now: Timestamp) -> &'static str {
+    let is_waiting = |task: &Task| waits_for_room(core, run, task, full, now);
+    match state(core, run, now) {
+        "running" if run.tasks.iter().any(is_waiting) => "parked",
+        state => state,
+    }
+}
+
+/// Whether a task goes on when the disk has room, and not before.
+fn waits_for_room(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timestamp) -> bool {
+    let is_at_work = match task.state() {
+        "running" | "verifying" | "landing" => true,
+        "ready" => matches!(core.explain(&run.id, &task.id, now), None | Some(Why::Starting | Why::NoRoom { .. })),
+        "done" => matches!(core.explain(&run.id, &task.id, now), Some(Why::LandingQueue)),
+        _ => false,
+    };
+    full.is_some() && is_at_work
 }
 
 /// Whether a task has got where the plan wants it.
@@ -96,31 +124,38 @@ fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
     waits
 }
 
-/// The task's state in the contract. The check of a stopped run's work waits until the run goes on.
-fn task_state(run: &Run, task: &Task) -> &'static str {
-    match task.phase {
+/// The task's state in the contract. The check of a stopped run's work waits until the run goes on; on a full disk an agent
+/// is held with its next request, and what we do ourselves waits.
+fn task_state(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timestamp) -> &'static str {
+    let is_waiting = waits_for_room(core, run, task, full, now);
+    match &task.phase {
         Phase::Verifying { .. } if run.mode == Mode::Stopped => "parked",
+        Phase::Live(attempt) if is_waiting && attempt.stage == Stage::Working && attempt.shim.is_some() => "held",
+        Phase::Live(_) | Phase::Verifying { .. } | Phase::Landing { .. } | Phase::Discarding if is_waiting => "parked",
         _ => task.state(),
     }
 }
 
-fn counts(run: &Run) -> BTreeMap<String, u32> {
+fn counts(core: &Core, run: &Run, full: Option<&Full>, now: Timestamp) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for task in &run.tasks {
-        *counts.entry(task_state(run, task).to_owned()).or_default() += 1;
+        *counts.entry(task_state(core, run, task, full, now).to_owned()).or_default() += 1;
     }
     counts
 }
 
-fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, now: Timestamp) -> TaskView {
-    let reason = reason(core, run, task, now);
+fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, full: Option<&Full>, now: Timestamp) -> TaskView {
+    let reason = reason(core, run, task, full, now);
     let workspace = home.workspace(&run.id, &task.id);
     TaskView {
         id: task.id.to_string(),
-        state: task_state(run, task).to_owned(),
+        state: task_state(core, run, task, full, now).to_owned(),
         cause: reason.cause,
         detail: reason.detail,
-        fix: fixes(core, run, task, home),
+        fix: match full.filter(|full| waits_for_room(core, run, task, Some(full), now)) {
+            Some(full) => makes_room(full),
+            None => fixes(core, run, task, home),
+        },
         reset_at: reason.until.map(rfc3339),
         attempts: task.attempts,
         turns: task.turns,
@@ -161,13 +196,24 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
     ]
 }
 
+#[expect(clippy::cast_precision_loss, reason = "one decimal of it is shown")]
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// What helps where the disk is full.
+fn makes_room(full: &Full) -> Vec<String> {
+    let folder = full.folder.display().to_string().replace('\'', "'\\''");
+    vec![format!("df -h '{folder}'"), "outlast clean".to_owned()]
+}
+
 struct Reason {
     cause: Option<String>,
     detail: Option<String>,
     until: Option<Timestamp>,
 }
 
-fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
+fn reason(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timestamp) -> Reason {
     let say =
         |cause: &str, detail: String, until| Reason { cause: Some(cause.to_owned()), detail: Some(detail), until };
     let none = Reason { cause: None, detail: None, until: None };
@@ -175,6 +221,10 @@ fn reason(core: &Core, run: &Run, task: &Task, now: Timestamp) -> Reason {
         Some(failure) => say(failure.class.name(), failure.why, until),
         None => Reason { cause: None, detail: None, until },
     };
+    if let Some(full) = full.filter(|full| waits_for_room(core, run, task, Some(full), now)) {
+        let what = format!("the disk is full: {} are free in {}", mib(full.free_bytes), full.folder.display());
+        return say(DISK_FULL, format!("{what}; it goes on when {} are", mib(full.floor_bytes)), None);
+    }
     if let Some((cause, detail)) = ending(task) {
         return say(cause, detail.to_owned(), None);
     }

@@ -27,6 +27,16 @@ pub(crate) enum Answer {
     Whole(Option<Bytes>),
 }
 
+impl Answer {
+    /// See [`Relay::read_ahead`]; never ready.
+    pub(crate) async fn read_ahead(&mut self) {
+        match self {
+            Self::Relay(relay) => relay.read_ahead().await,
+            Self::Replay(_) | Self::Whole(_) => std::future::pending().await,
+        }
+    }
+}
+
 impl Body for Answer {
     type Data = Bytes;
     type Error = Broken;

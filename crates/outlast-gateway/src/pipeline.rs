@@ -56,16 +56,24 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> R
 async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
     let dialect = inbound.endpoint.dialect;
     let kept = shared.admission.arrived(inbound.arrived());
-    let answer = match replayed(shared, &inbound).await? {
+    let mut answer = match replayed(shared, &inbound).await? {
         Some(response) => Ok(response),
         None => ask(shared, &inbound, dialect).await?,
+    };
+    let ahead = async {
+        match &mut answer {
+            Ok(response) => response.body_mut().read_ahead().await,
+            Err(_) => std::future::pending().await,
+        }
     };
     tokio::select! {
         // An answer that is paid for and may pass does, also while the gateway stops.
         biased;
-        () = kept => Ok(answer),
-        () = shared.stopping.cancelled() => Err(NoAnswer::Stopping),
+        () = kept => {}
+        () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+        () = ahead => {}
     }
+    Ok(answer)
 }
 
 /// The answer that the ledger holds, where it may be given.

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use outlast_api::{Act, Diagnostic, ExitCode, Status};
+use outlast_api::{Act, Diagnostic, ExitCode, Status, rfc3339};
 use outlast_core::{Core, Record, RunId, TaskId};
-use outlast_engine::{Engine, LoopHandle, Trouble, leave_at_rest, others_at_work, perform, until_settled};
+use outlast_engine::{
+    DISK_FULL, Engine, LoopHandle, RepoHome, Rest, Trouble, leave_at_rest, others_at_work, perform, unless_full,
+    until_parked, until_settled,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -31,6 +35,8 @@ pub(crate) struct Stay {
 enum Ended {
     Settled,
     Waits,
+    /// Everything that is left waits for room on the disk, and whoever is here need not.
+    DiskFull,
     Signal(ExitCode),
     Died,
 }
@@ -40,6 +46,8 @@ enum Ended {
 enum Parked {
     /// Nothing of the run is alive.
     AtRest,
+    /// What is left of it waits for room on the disk.
+    DiskFull,
     /// A signal came first.
     Left,
 }
@@ -78,45 +86,49 @@ impl Watch {
         engine.ends_with(run)?;
         let interrupted = loop {
             match self.follow(&engine, run, stay).await? {
-                Ended::Settled if self.park_others(engine.handle(), run).await? == Parked::Left => break None,
-                Ended::Settled if !leave_at_rest(engine.handle(), run).await? => {}
-                Ended::Settled => break None,
+                Ended::Settled => match self.park_others(engine.handle(), run).await? {
+                    Parked::Left => break None,
+                    Parked::DiskFull => return leave_full(engine, run, stay, places).await,
+                    Parked::AtRest if leave_at_rest(engine.handle(), run).await? => break None,
+                    Parked::AtRest => {}
+                },
                 Ended::Waits => {
-                    self.park_others(engine.handle(), run).await?;
+                    if self.park_others(engine.handle(), run).await? == Parked::DiskFull {
+                        return leave_full(engine, run, stay, places).await;
+                    }
                     say(&left_waiting(engine.handle(), run).await?);
                     break None;
                 }
+                Ended::DiskFull => {
+                    self.park_others(engine.handle(), run).await?;
+                    return leave_full(engine, run, stay, places).await;
+                }
                 Ended::Signal(code) => {
                     say("its agents are being parked; a second signal leaves them to the next engine");
-                    if let Err(failure) = self.park_all(engine.handle(), run).await {
-                        // What ended the engine says more than that it has ended.
-                        engine.close().await?;
-                        return Err(failure);
+                    match self.park_all(engine.handle(), run).await {
+                        Ok(Parked::DiskFull) => return leave_full(engine, run, stay, places).await,
+                        Ok(Parked::AtRest | Parked::Left) => break Some(code),
+                        Err(failure) => {
+                            // What ended the engine says more than that it has ended.
+                            engine.close().await?;
+                            return Err(failure);
+                        }
                     }
-                    break Some(code);
                 }
                 Ended::Died => return engine.close().await.map(|()| ExitCode::Host).map_err(Failure::from),
             }
         };
         let home = engine.home().clone();
         engine.close().await?;
-        let journalled = Journalled::load(home)?;
-        let journalled = journalled.ok_or_else(|| outlast_engine::Error::Internal("the journal is gone".to_owned()))?;
-        let status = view(places, &journalled, run, now())?;
-        if stay.json {
-            print_json(&status)?;
-            if let Some(reached) = budget::reached(&status) {
-                say(&reached);
-            }
-        } else {
-            print(&format!("\n{}", screen::status(&status, now())))?;
-        }
+        let status = show(home, run, stay, places)?;
         Ok(interrupted.unwrap_or_else(|| exit_code(&status)))
     }
 
     async fn follow(&mut self, engine: &Engine, run: &RunId, stay: Stay) -> Result<Ended, Failure> {
         let settled = until_settled(engine.handle(), run);
         tokio::pin!(settled);
+        let full = still_full(engine.home(), stay.no_wait);
+        tokio::pin!(full);
         // What waited before this engine was there need not tell of itself.
         if stay.no_wait && only_waits(engine.handle(), run).await? {
             return Ok(Ended::Waits);
@@ -137,8 +149,10 @@ impl Watch {
                 trouble = next(&mut self.troubles) => self.tell_trouble(&trouble),
                 _ = self.interrupt.recv() => return Ok(Ended::Signal(ExitCode::Interrupted)),
                 _ = self.terminate.recv() => return Ok(Ended::Signal(ExitCode::Terminated)),
+                () = &mut full => return Ok(Ended::DiskFull),
                 ended = &mut settled => return match ended {
-                    Ok(()) => Ok(Ended::Settled),
+                    Ok(Rest::Settled) => Ok(Ended::Settled),
+                    Ok(Rest::DiskFull) => Ok(Ended::DiskFull),
                     Err(outlast_engine::Error::Stopped) => Ok(Ended::Died),
                     Err(error) => Err(error.into()),
                 },
@@ -157,30 +171,94 @@ impl Watch {
 
     /// Parks what is alive. A second signal leaves at once: the agents go on under their shims.
     async fn park(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
-        perform(engine, Act::Stop { run: run.to_string() }).await?;
+        let parked = async {
+            if unless_full(engine, perform(engine, Act::Stop { run: run.to_string() })).await?.is_none() {
+                return Ok(Parked::DiskFull);
+            }
+            Ok::<_, Failure>(match until_parked(engine, run).await? {
+                Rest::Settled => Parked::AtRest,
+                Rest::DiskFull => Parked::DiskFull,
+            })
+        };
         tokio::select! {
-            settled = until_settled(engine, run) => Ok(settled.map(|()| Parked::AtRest)?),
+            parked = parked => parked,
             _ = self.interrupt.recv() => Ok(Parked::Left),
             _ = self.terminate.recv() => Ok(Parked::Left),
         }
     }
 
-    async fn park_all(&mut self, engine: &LoopHandle, run: &RunId) -> Result<(), Failure> {
-        if self.park(engine, run).await? == Parked::AtRest {
-            self.park_others(engine, run).await?;
+    async fn park_all(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
+        let own = self.park(engine, run).await?;
+        if own == Parked::Left {
+            return Ok(own);
         }
-        Ok(())
+        let others = self.park_others(engine, run).await?;
+        Ok(if others == Parked::AtRest { own } else { others })
     }
 
     /// Parks the other runs that this engine works on: it ends with its own, and nothing may go on without one.
     async fn park_others(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
-        for other in others_at_work(engine, run).await? {
+        let Some(others) = unless_full(engine, others_at_work(engine, run)).await? else {
+            return Ok(Parked::DiskFull);
+        };
+        let mut all = Parked::AtRest;
+        for other in others {
             say(&format!("run {other} was at work here too and is being parked; go on with: outlast resume {other}"));
-            if self.park(engine, &other).await? == Parked::Left {
-                return Ok(Parked::Left);
+            match self.park(engine, &other).await? {
+                Parked::Left => return Ok(Parked::Left),
+                Parked::DiskFull => all = Parked::DiskFull,
+                Parked::AtRest => {}
             }
         }
-        Ok(Parked::AtRest)
+        Ok(all)
+    }
+}
+
+/// Shows how a run is, from its journal.
+fn show(home: RepoHome, run: &RunId, stay: Stay, places: &Places) -> Result<Status, Failure> {
+    let journalled = Journalled::load(home)?;
+    let journalled = journalled.ok_or_else(|| outlast_engine::Error::Internal("the journal is gone".to_owned()))?;
+    let status = view(places, &journalled, run, now())?;
+    if stay.json {
+        print_json(&status)?;
+        if let Some(reached) = budget::reached(&status) {
+            say(&reached);
+        }
+    } else {
+        print(&format!("\n{}", screen::status(&status, now())))?;
+    }
+    Ok(status)
+}
+
+/// Leaves a run of which not everything can be kept, or put on record, until the disk has room.
+async fn leave_full(engine: Engine, run: &RunId, stay: Stay, places: &Places) -> Result<ExitCode, Failure> {
+    let home = engine.home().clone();
+    if let Err(error) = engine.close().await {
+        // What its journal had no room for is what is said below.
+        tracing::warn!(%error, "the engine was left with its disk full");
+    }
+    show(home, run, stay, places)?;
+    say(&format!(
+        "the disk is full: not everything could be kept or put on record. Nothing is lost: what agents did last is in their \
+         workspaces, no task has failed and no try is used. Free some space, then: outlast resume {run}"
+    ));
+    Ok(ExitCode::Host)
+}
+
+/// How often the disk is looked at by whoever does not want to wait for it.
+const LOOKED_AT: Duration = Duration::from_secs(2);
+/// How often in a row it must be full: what a test or a build needs for a moment is no reason to leave.
+const FULL_IN_A_ROW: u32 = 3;
+
+/// Waits until the disk has been full for a while; for ever where nobody leaves for that.
+async fn still_full(home: &RepoHome, no_wait: bool) {
+    if !no_wait {
+        return std::future::pending().await;
+    }
+    let mut times = 0;
+    while times < FULL_IN_A_ROW {
+        tokio::time::sleep(LOOKED_AT).await;
+        times = if outlast_engine::full(home.root()).is_some() { times + 1 } else { 0 };
     }
 }
 
@@ -219,11 +297,8 @@ fn tell(records: &Arc<[Record]>, run: &RunId) {
 /// What a run that is left waits for, when it could go on, and how.
 async fn left_waiting(engine: &LoopHandle, run: &RunId) -> Result<String, Failure> {
     let id = run.clone();
-    let first = move |core: &Core| {
-        let run = core.run(&id)?;
-        outlast_engine::run_line(core, run, None, now()).reset_at
-    };
-    let at = engine.look(first).await?.map(|at| format!(", the first until {at}")).unwrap_or_default();
+    let first = move |core: &Core| core.run(&id).and_then(|run| outlast_engine::first_reset(core, run, now()));
+    let at = engine.look(first).await?.map(|at| format!(", the first until {}", rfc3339(at))).unwrap_or_default();
     let goes_on = format!("go on then with: outlast resume {run}");
     Ok(format!("everything that is left waits{at}, and nothing goes on without an engine; {goes_on}"))
 }
@@ -231,12 +306,14 @@ async fn left_waiting(engine: &LoopHandle, run: &RunId) -> Result<String, Failur
 async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {
     let id = run.clone();
     let waits = move |core: &Core| core.run(&id).is_some_and(|run| outlast_engine::state(core, run, now()) == "parked");
-    Ok(engine.look(waits).await?)
+    // Where the journal waits for room the loop does: who is told of that is told by the disk.
+    Ok(unless_full(engine, engine.look(waits)).await?.unwrap_or(false))
 }
 
 /// How a run went, as the contract says it.
 pub(crate) fn exit_code(status: &Status) -> ExitCode {
     let codes = status.tasks.iter().map(|task| match (task.state.as_str(), task.cause.as_deref()) {
+        (_, Some(DISK_FULL)) => ExitCode::Host,
         ("failed" | "ready" | "parked", Some("auth" | "billing")) => ExitCode::Provider,
         ("failed", Some("conflict"))
         | ("done", Some("conflict" | "verify" | "target_checked_out" | "unclear" | "filter")) => ExitCode::Conflict,

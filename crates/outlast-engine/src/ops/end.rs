@@ -56,7 +56,7 @@ pub(crate) async fn perform(
         })
         .await?;
     if !left.is_empty() {
-        return Err(Error::Internal(format!("{} processes of attempt {id} do not end", left.len())));
+        return Err(Error::Alive { attempt: id, processes: left.len() });
     }
     context.loops.forget(&id);
     context.fill.forget(&id);

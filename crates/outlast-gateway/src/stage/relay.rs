@@ -22,6 +22,8 @@ use crate::meter::Meter;
 
 /// Most bytes gathered into one write.
 const BATCH_BYTES_MAX: usize = 16 << 10;
+/// Most bytes of an answer that are read on while it is held back: far more than an answer has.
+const AHEAD_BYTES_MAX: usize = 8 << 20;
 
 /// The answer broke off upstream; the client's connection is broken off too, as its own provider's would have been.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +61,12 @@ impl Relay {
             waiting: false,
         };
         Self { flow: Some(Box::new(flow)), tasks }
+    }
+
+    /// Reads on while nothing may pass: a provider that is kept waiting breaks a paid answer off. Never ready.
+    pub(crate) async fn read_ahead(&mut self) {
+        let Some(flow) = &mut self.flow else { return std::future::pending().await };
+        std::future::poll_fn(|context| flow.poll_ahead(context)).await;
     }
 
     /// Settles off the path of the last bytes.
@@ -145,18 +153,8 @@ impl Flow {
     /// The next bytes to pass on, kept and metered; `None` at the end, whichever it is.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         while self.end.is_none() && self.batch.len() < BATCH_BYTES_MAX {
-            match Pin::new(&mut self.body).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.batch.push(data);
-                    }
-                    self.waiting = false;
-                    if self.body.is_end_stream() {
-                        self.end = Some(End::Whole);
-                    }
-                }
-                Poll::Ready(Some(Err(_))) => self.end = Some(End::Broken),
-                Poll::Ready(None) => self.end = Some(End::Whole),
+            match self.poll_body(context) {
+                Poll::Ready(()) => {}
                 Poll::Pending if self.batch.is_empty() => {
                     ready!(self.poll_silence(context));
                     self.end = Some(End::Broken);
@@ -179,6 +177,32 @@ impl Flow {
         self.exchange.pass(&bytes);
         self.meter.feed(&bytes);
         Poll::Ready(Some(bytes))
+    }
+
+    /// Gathers what is there. Nothing of it has passed: it is kept and metered when it does.
+    fn poll_ahead(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.end.is_none() && self.batch.len() < AHEAD_BYTES_MAX {
+            ready!(self.poll_body(context));
+        }
+        Poll::Pending
+    }
+
+    /// Takes the next frame into the batch, or notes the end.
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    self.batch.push(data);
+                }
+                self.waiting = false;
+                if self.body.is_end_stream() {
+                    self.end = Some(End::Whole);
+                }
+            }
+            Some(Err(_)) => self.end = Some(End::Broken),
+            None => self.end = Some(End::Whole),
+        }
+        Poll::Ready(())
     }
 
     /// Ready when the provider has been silent for too long.

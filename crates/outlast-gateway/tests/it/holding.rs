@@ -90,3 +90,22 @@ async fn a_silent_provider_is_a_broken_one() {
     let answer = world.post("/v1/messages", "{}").await;
     assert_eq!(answer.header("x-outlast-error"), Some("upstream_unreachable"));
 }
+
+#[tokio::test]
+async fn a_paid_answer_that_is_kept_back_is_read_on_while_its_provider_need_not_wait() {
+    let taken = std::sync::Arc::new(tokio::sync::Notify::new());
+    // More than sockets hold on the way.
+    let piece = format!("data: {}\n\n", "x".repeat(64 << 10));
+    let reply = (0..100).fold(Reply::sse_open(), |reply, _| reply.bytes(crate::support::chunked(&piece)));
+    let mut world = World::new(Kind::Anthropic, vec![reply.bytes(&b"0\r\n\r\n"[..]).tell(&taken).cut()]).await;
+    *world.admission.keeps_back.lock().unwrap() = true;
+    let mut client = world.client().await;
+    client.send(&format!("POST /v1/messages\r\nx-api-key: {AGENT_KEY}"), b"{\"model\":\"m\"}").await;
+    let taken = tokio::time::timeout(Duration::from_secs(10), taken.notified()).await;
+    assert!(taken.is_ok(), "the provider is kept waiting, and breaks the answer off");
+    world.admission.kept.notify_one();
+    let answer = client.receive().await;
+    assert_eq!((answer.status, answer.whole, answer.text() == piece.repeat(100)), (200, true, true));
+    let row = world.rows().await.remove(0);
+    assert_eq!(row.response_bytes, 100 * piece.len() as u64);
+}

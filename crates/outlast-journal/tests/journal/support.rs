@@ -68,10 +68,12 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Runs `child` where it may mount what nobody else sees, and says whether it succeeded.
 ///
-/// Where the system allows no user namespaces the test cannot run; it says so and passes.
+/// Where the system allows no user namespaces the test cannot run; it says so and passes, but never where it must be able
+/// to run (`OUTLAST_OWN_MOUNTS`).
 pub(crate) fn in_own_mounts(child: &mut Command) -> bool {
     let probe = Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).status();
     if !probe.is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("OUTLAST_OWN_MOUNTS").is_none(), "`unshare --user --mount` does not work here");
         eprintln!("SKIPPED: this system allows no mounts of one's own (unshare --user --mount)");
         return true;
     }

@@ -2,8 +2,11 @@
 
 use outlast_api::{Act, Acted, Diagnostic, ExitCode, schema};
 use outlast_core::run::Mode;
+use outlast_core::task::Phase;
 use outlast_core::{AttemptId, RunId, TaskId};
-use outlast_engine::{Holder, Kept, RepoHome, perform, until_settled};
+use outlast_engine::{
+    Holder, Kept, RepoHome, Rest, not_all_kept, nothing_on_record, perform, unless_full, until_parked,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunSelection, TaskSelection};
@@ -47,11 +50,21 @@ fn halt(
     let home = journalled.home.clone();
     drop(journalled);
     let acted = act(given, &home, &id, wish(id.to_string()))?;
+    // An engine that leaves with its disk full may be gone before it has said so.
+    if outlast_engine::full(home.root()).is_some() && is_alive(Journalled::load(home)?.as_ref(), &id) {
+        return Err(not_all_kept().into());
+    }
     if alone {
         let last = ended.map(|holder| format!(": the last one (process {}) is gone", holder.pid)).unwrap_or_default();
         say(&format!("no engine was at work{last}; what it had left at work is parked now"));
     }
     told(json, &acted, &format!("{id} is {done}; its work is kept. Go on with: outlast resume {id}"))
+}
+
+/// Whether an attempt of a run has not ended, by the records.
+fn is_alive(journalled: Option<&Journalled>, run: &RunId) -> bool {
+    let run = journalled.and_then(|journalled| journalled.core.run(run));
+    run.is_some_and(|run| run.tasks.iter().any(|task| matches!(task.phase, Phase::Live(_))))
 }
 
 pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
@@ -126,6 +139,13 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
                 }
                 return Ok(acted);
             }
+            Err(failure) if is_full(&failure) && matches!(act, Act::Stop { .. } | Act::Pause { .. }) => {
+                // It has been told, and leaves without what it has no room for.
+                if holder.ends_with.as_deref() == Some(run.as_str()) {
+                    given.places.home.until_free()?;
+                }
+                return Err(failure);
+            }
             Err(failure) if remote::is_leaving(&failure) => given.places.home.until_free()?,
             Err(failure) if remote::is_elsewhere(&failure) => {
                 return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
@@ -140,9 +160,13 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
         let engine = session.open(repository, false).await?;
         let parks = matches!(act, Act::Pause { .. } | Act::Stop { .. });
         let done = async {
-            let acted = perform(engine.handle(), act).await?;
-            if parks {
-                until_settled(engine.handle(), &run).await?;
+            let acted = perform(engine.handle(), act);
+            let acted = match parks {
+                true => unless_full(engine.handle(), acted).await?.ok_or_else(nothing_on_record)?,
+                false => acted.await?,
+            };
+            if parks && until_parked(engine.handle(), &run).await? == Rest::DiskFull {
+                return Err(not_all_kept().into());
             }
             Ok::<_, Failure>(acted)
         };
@@ -154,6 +178,11 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
         engine.close().await?;
         acted
     })
+}
+
+/// Whether the disk has no room for what was asked for, or for all that follows from it.
+fn is_full(failure: &Failure) -> bool {
+    failure.diagnostic().code == not_all_kept().code
 }
 
 /// Waits for a signal that ends a command, and says what is said then.

@@ -15,7 +15,8 @@ pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
     let now = now();
     for journalled in Journalled::load_all(&given.places)? {
         let name = journalled.home.root().file_name().map(|name| name.to_string_lossy().into_owned());
-        lines.extend(journalled.core.runs.values().map(|run| run_line(&journalled.core, run, name.clone(), now)));
+        let line = |run| run_line(&journalled.core, run, &journalled.home, name.clone(), now);
+        lines.extend(journalled.core.runs.values().map(line));
     }
     lines.sort_by(|a, b| b.started_at.cmp(&a.started_at));
     if given.json {

@@ -6,6 +6,7 @@ use anstyle::Style;
 use outlast_api::status::GROUPS;
 use outlast_api::{Status, TaskView};
 use outlast_core::Timestamp;
+use outlast_engine::DISK_FULL;
 
 use crate::text::budget;
 use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled};
@@ -42,11 +43,19 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "\n{} ({})", styled(BOLD, group), tasks.len());
         for task in tasks.iter().take(NAMED_MAX) {
             let _ = writeln!(text, "  {}", line(task, now));
-            text.push_str(&fixes(&task.fix));
+            // It is the same for all of them, and said once below.
+            if !waits_for_room(task) {
+                text.push_str(&fixes(&task.fix));
+            }
         }
         if tasks.len() > NAMED_MAX {
             let _ = writeln!(text, "  {}", styled(DIM, format!("and {} more", tasks.len() - NAMED_MAX)));
         }
+    }
+    if let Some(task) = status.tasks.iter().find(|task| waits_for_room(task)) {
+        let full = task.detail.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "\n{}\n{}", styled(YELLOW, shown(full)), fixes(&task.fix).trim_end());
+        let _ = writeln!(text, "nothing is lost, no task fails and no try is used for it");
     }
     if let Some(reached) = budget::reached(status) {
         let _ = writeln!(text, "\n{}", styled(YELLOW, reached));
@@ -75,13 +84,18 @@ pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
     if let Some(cause) = task.cause.as_ref().filter(|_| ending.is_none()) {
         let _ = write!(text, "  {}", styled(YELLOW, cause));
     }
-    if let Some(detail) = &task.detail {
+    if let Some(detail) = task.detail.as_ref().filter(|_| !waits_for_room(task)) {
         let _ = write!(text, ": {}", shown(detail));
     }
     if let Some(until) = task.reset_at.as_deref().and_then(seconds_until(now)) {
         let _ = write!(text, "  {}", styled(BOLD, format!("goes on in {}", duration(until))));
     }
     text
+}
+
+/// Whether a task goes on when the disk has room, and not before.
+fn waits_for_room(task: &TaskView) -> bool {
+    task.cause.as_deref() == Some(DISK_FULL)
 }
 
 /// What to do about a task that a person has to look at.
@@ -130,7 +144,8 @@ fn advice(status: &Status) -> Vec<String> {
         say(format!("outlast resume {run}"), "goes on where it was");
     }
     let waits = status.tasks.iter().any(|task| task.reset_at.is_some());
-    if status.engine.is_some() && status.state == "parked" && waits {
+    let is_full = status.tasks.iter().any(waits_for_room);
+    if status.engine.is_some() && status.state == "parked" && (waits || is_full) {
         say(format!("outlast stop {run}"), "ends the engine and keeps all work; else it goes on by itself");
     }
     if status.engine.is_some() && waits {

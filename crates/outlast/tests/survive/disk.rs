@@ -4,13 +4,17 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use outlast_testkit::provider::{Fault, Rule, Script, When};
+use nix::sys::signal::Signal;
+use outlast_testkit::provider::{Fault, LogEntry, Rule, Script, When};
 
 use crate::running::Running;
 use crate::world::{Plan, World};
 
+/// Much longer than anybody needs to leave, on a busy machine with two cores.
+const BOUND: Duration = Duration::from_secs(60);
 /// Room for a run of a few small tasks, and quickly filled.
 const SIZE_MIB: u32 = 24;
 
@@ -39,7 +43,25 @@ fn e25_a_check_that_fills_the_disk_each_time_is_not_made_for_ever() {
     in_own_mounts("disk::landing_with_a_check_that_fills_the_disk_each_time");
 }
 
-/// Runs a test of this program where it may mount.
+#[test]
+fn e25_on_a_full_disk_agents_are_held_and_go_on_by_themselves() {
+    in_own_mounts("disk::held_until_there_is_room");
+}
+
+#[test]
+fn e25_on_a_full_disk_everybody_can_leave_and_nothing_is_lost() {
+    in_own_mounts("disk::left_by_signal");
+    in_own_mounts("disk::left_by_stop");
+    in_own_mounts("disk::left_by_whoever_need_not_wait");
+}
+
+#[test]
+fn e25_a_journal_without_a_byte_of_room_holds_everything_and_can_be_left() {
+    in_own_mounts("disk::held_with_the_journal");
+    in_own_mounts("disk::left_with_the_journal");
+}
+
+/// Runs a test of this program where it may mount. Where it must be able to (`OUTLAST_OWN_MOUNTS`), it never passes unrun.
 fn in_own_mounts(test: &str) {
     let unshare = || {
         let mut unshare = Command::new("unshare");
@@ -47,6 +69,7 @@ fn in_own_mounts(test: &str) {
         unshare
     };
     if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("OUTLAST_OWN_MOUNTS").is_none(), "`unshare --user --mount` does not work here");
         eprintln!("SKIPPED: this system allows no mounts of one's own (unshare --user --mount): {test}");
         return;
     }
@@ -217,6 +240,212 @@ fn on_a_small_disk() {
     world.all_are("landed");
     assert_eq!(world.landed_on(&world.target(), &base).len(), 3);
     world.nothing_is_left();
+}
+
+/// A run that meets a full disk.
+struct Filled {
+    world: World,
+    base: String,
+    /// What fills it.
+    ballast: PathBuf,
+    run: Running,
+}
+
+impl Filled {
+    /// Two tasks; somebody else fills the disk while the provider is at work on their second turns.
+    fn by_somebody(arguments: &[&str]) -> Self {
+        let late = Rule {
+            when: When { step: Some(2), ..When::default() },
+            fault: Fault::Hold { seconds: Some(2.0) },
+            times: Some(2),
+        };
+        let script = |id: &str| format!("write parts/{id}.txt \"part {id}\\n\"\nwrite parts/{id}.md \"about {id}\\n\"");
+        let (world, base, mut run) =
+            Self::started(&["one", "two"], script, Script::default().with_fault(late), arguments);
+        let both = |log: &[LogEntry]| log.iter().filter(|entry| entry.step == Some(2)).count() == 2;
+        world.provider_saw("the second turns", both);
+        let ballast = world.env.outlast_home().join("ballast");
+        drop(fill(&ballast));
+        run.until(&["the disk is full", "free some space"]);
+        Self { world, base, ballast, run }
+    }
+
+    /// One task, whose agent writes something large and then fills the disk, so that what it has written cannot be kept. A
+    /// little is left for what it notes itself, as agents do: one that cannot ends, and begins again when there is room.
+    fn by_its_agent(arguments: &[&str]) -> Self {
+        let script = |id: &str| {
+            // A second attempt does it all again, but for this.
+            let fill = "test -e filled || { cat /dev/zero > ballast; truncate -s -200K ballast; }; touch filled";
+            format!(
+                "write parts/{id}.txt \"part {id}\\n\"\nwrite parts/{id}.md \"about {id}\\n\"\n\
+                 run \"head -c 400000 /dev/urandom > parts/{id}.bin; cd $TMPDIR; {fill}\""
+            )
+        };
+        let (world, base, mut run) = Self::started(&["one"], script, Script::default(), arguments);
+        run.until(&["the disk is full", "free some space"]);
+        let run_id = world.status()["run"].as_str().unwrap().to_owned();
+        let ballast = world.homes().remove(0).join("temp").join(run_id).join("one/ballast");
+        assert!(ballast.is_file());
+        Self { world, base, ballast, run }
+    }
+
+    fn started(
+        tasks: &[&str],
+        script: impl Fn(&str) -> String,
+        provider: Script,
+        arguments: &[&str],
+    ) -> (World, String, Running) {
+        let world = World::with_script(provider);
+        mount_small(world.env.outlast_home());
+        let mut plan = Plan::new("land = \"auto\"\nconcurrency = 2");
+        for id in tasks {
+            plan = plan.task(id, &script(id), &format!("writes = [\"parts/{id}.*\"]\nretries = 0"));
+        }
+        world.plan(&plan);
+        let base = world.repo.commit_id("HEAD").unwrap();
+        let run = world.start(&[&["run", "--yes"], arguments].concat());
+        (world, base, run)
+    }
+
+    /// Nothing works, and it is said why and what helps.
+    fn is_told(&self) {
+        let status = self.world.status();
+        assert_eq!(status["state"], "parked", "{status:#}");
+        for task in status["tasks"].as_array().unwrap() {
+            assert!(matches!(task["state"].as_str(), Some("held" | "parked")), "{task:#}");
+            assert_eq!(task["cause"], "disk_full", "{task:#}");
+            assert!(task["detail"].as_str().unwrap().contains("the disk is full"), "{task:#}");
+            assert!(task["fix"].as_array().unwrap().contains(&"outlast clean".into()), "{task:#}");
+        }
+        let text = self.world.run(&["status"]).ends(0).says("waiting (").says("the disk is full").says("outlast clean");
+        assert!(!text.stdout.contains("working"), "{}", text.stdout);
+    }
+
+    /// With room again everything lands once, and nobody is at fault.
+    fn goes_on(world: &World, ballast: &Path, base: &str) {
+        fs::remove_file(ballast).unwrap();
+        world.run(&["resume"]).ends(0);
+        Self::all_landed(world, base);
+    }
+
+    fn all_landed(world: &World, base: &str) {
+        world.all_are("landed");
+        let mut landed = world.landed_on(&world.target(), base);
+        landed.sort();
+        let tasks: Vec<String> = world.states().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(landed, tasks);
+        for id in tasks {
+            let about = world.repo.text(&["show", &format!("{}:parts/{id}.md", world.target())]).unwrap();
+            assert_eq!(about, format!("about {id}"));
+        }
+        world.every_commit_passes(&world.target(), base);
+        world.nothing_is_left();
+        umount2(world.env.outlast_home(), MntFlags::MNT_DETACH).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn held_until_there_is_room() {
+    for filled in [Filled::by_somebody(&[]), Filled::by_its_agent(&[])] {
+        filled.is_told();
+        let Filled { world, base, ballast, run } = filled;
+        // Nobody asks for anything more while there is no room.
+        assert!(world.provider.log().iter().all(|entry| entry.step.is_none_or(|step| step <= 3)));
+        fs::remove_file(&ballast).unwrap();
+        run.end().ends(0);
+        let status = world.status();
+        let attempts = status["tasks"].as_array().unwrap().iter().map(|task| task["attempts"].as_u64().unwrap());
+        assert!(attempts.eq(status["tasks"].as_array().unwrap().iter().map(|_| 1)), "its agent goes on: {status:#}");
+        Filled::all_landed(&world, &base);
+    }
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn left_by_signal() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let Filled { world, base, ballast, mut run } = Filled::by_its_agent(&[]);
+        run.signal(signal);
+        assert!(run.ended_within(BOUND), "{signal} does not end it");
+        run.end().ends(12).says("the disk is full").says("outlast resume");
+        assert!(world.living_shims().is_empty(), "its agents are ended");
+        world.run(&["status"]).ends(0).says("the disk is full").says("outlast resume");
+        // Who has no engine to ask is told at once, too.
+        world.run(&["stop"]).ends(12).says("host/disk-full");
+        Filled::goes_on(&world, &ballast, &base);
+    }
+    let Filled { world, base, ballast, mut run } = Filled::by_somebody(&[]);
+    run.signal(Signal::SIGTERM);
+    assert!(run.ended_within(BOUND), "it does not end");
+    let ended = run.end();
+    // What was kept already leaves little to write, which may fit into what the agents leave: then everything is saved.
+    if ended.code() != Some(143) {
+        ended.ends(12).says("the disk is full");
+    }
+    world.all_are("parked");
+    Filled::goes_on(&world, &ballast, &base);
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn left_by_stop() {
+    let Filled { world, base, ballast, mut run } = Filled::by_its_agent(&[]);
+    let mut stop = world.start(&["stop"]);
+    assert!(stop.ended_within(BOUND), "stop does not end");
+    stop.end().ends(12).says("the disk is full").says("outlast resume");
+    assert!(run.ended_within(BOUND), "the engine does not leave");
+    run.end().ends(12);
+    assert_eq!(world.status()["state"], "stopped");
+    Filled::goes_on(&world, &ballast, &base);
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn left_by_whoever_need_not_wait() {
+    for filled in [Filled::by_somebody(&["--no-wait"]), Filled::by_its_agent(&["--no-wait"])] {
+        let Filled { world, base, ballast, mut run } = filled;
+        assert!(run.ended_within(BOUND), "it waits all the same");
+        run.end().ends(12).says("the disk is full").says("outlast resume");
+        Filled::goes_on(&world, &ballast, &base);
+    }
+}
+
+/// With what the journal has set aside gone as well: whatever fills the disk may take it.
+fn without_a_reserve() -> Filled {
+    let filled = Filled::by_its_agent(&[]);
+    let reserve = filled.world.homes().remove(0).join("journal.db.reserve");
+    File::options().write(true).open(&reserve).unwrap().set_len(0).unwrap();
+    drop(fill(&filled.world.env.outlast_home().join("more")));
+    filled
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn held_with_the_journal() {
+    let Filled { world, base, ballast, run } = without_a_reserve();
+    // That it is to stop cannot be put on record: this is said, and takes effect when it can be.
+    let mut stop = world.start(&["stop"]);
+    assert!(stop.ended_within(BOUND), "stop does not end");
+    stop.end().ends(12).says("nothing can be put on record");
+    assert_eq!(world.states().len(), 1);
+    fs::remove_file(world.env.outlast_home().join("more")).unwrap();
+    fs::remove_file(&ballast).unwrap();
+    run.end().ends(0);
+    assert_eq!(world.status()["state"], "stopped");
+    world.run(&["resume"]).ends(0);
+    Filled::all_landed(&world, &base);
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn left_with_the_journal() {
+    let Filled { world, base, ballast, mut run } = without_a_reserve();
+    run.signal(Signal::SIGTERM);
+    assert!(run.ended_within(BOUND), "SIGTERM does not end it");
+    run.end().ends(12).says("the disk is full").says("outlast resume");
+    fs::remove_file(world.env.outlast_home().join("more")).unwrap();
+    Filled::goes_on(&world, &ballast, &base);
 }
 
 /// Writes until not a byte more goes in.

@@ -1,8 +1,8 @@
 //! An admission with a real policy of its own: keys, a window that closes until the stated time, a record of all it heard.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
@@ -42,6 +42,8 @@ pub(crate) struct TestAdmission {
     pub(crate) left: Mutex<Vec<String>>,
     /// What an agent has done is not kept while this is set, and so no answer passes.
     pub(crate) keeps_back: Mutex<bool>,
+    /// Lets an answer pass that is kept back.
+    pub(crate) kept: Arc<Notify>,
 }
 
 impl Default for TestAdmission {
@@ -63,6 +65,7 @@ impl Default for TestAdmission {
             recorded: Mutex::default(),
             left: Mutex::default(),
             keeps_back: Mutex::default(),
+            kept: Arc::default(),
         }
     }
 }
@@ -136,7 +139,7 @@ impl Admission for TestAdmission {
     fn arrived(&self, _: Arrived) -> BoxFuture<'static, ()> {
         if *self.keeps_back.lock().unwrap() {
             self.waits.notify_one();
-            return Box::pin(std::future::pending());
+            return Box::pin(Arc::clone(&self.kept).notified_owned());
         }
         Box::pin(std::future::ready(()))
     }

@@ -39,6 +39,8 @@ enum Step {
     Bytes(Vec<u8>),
     /// Waits until the test says go.
     Gate(Arc<Notify>),
+    /// Tells the test that everything before it has been taken.
+    Tell(Arc<Notify>),
     /// Closes the connection here.
     Cut,
 }
@@ -78,6 +80,11 @@ impl Reply {
 
     pub(crate) fn gate(mut self, gate: &Arc<Notify>) -> Self {
         self.0.push(Step::Gate(Arc::clone(gate)));
+        self
+    }
+
+    pub(crate) fn tell(mut self, told: &Arc<Notify>) -> Self {
+        self.0.push(Step::Tell(Arc::clone(told)));
         self
     }
 
@@ -164,6 +171,7 @@ async fn serve(
                     }
                 }
                 Step::Gate(gate) => gate.notified().await,
+                Step::Tell(told) => told.notify_one(),
                 Step::Cut => return,
             }
         }
