@@ -9,6 +9,7 @@ use super::Batch;
 use super::ideal::Ideal;
 use super::kills::Kills;
 use super::options::{Options, Runner};
+use super::wire::Sent;
 use super::work::{self, TURNS};
 use super::world::World;
 use super::yardstick::Yardstick;
@@ -39,6 +40,7 @@ pub(crate) struct Figures {
     pub(crate) left: usize,
     /// Finished tasks of which a turn was asked for again.
     pub(crate) redone: u32,
+    /// With what was in flight as the provider saw it; for outlast, which keeps a ledger, as the senders did.
     pub(crate) closings: Vec<ClosingTally>,
     pub(crate) agents_killed: u32,
     pub(crate) orchestrator_killed: u32,
@@ -78,7 +80,11 @@ pub(crate) fn of(
     left: usize,
     yardstick: &Yardstick,
 ) -> Figures {
-    let bill = world.provider.bill();
+    let mut bill = world.provider.bill();
+    if runner == Runner::Outlast {
+        let sent = Sent::of(world);
+        bill.closings.iter_mut().for_each(|closing| closing.in_flight = sent.in_flight(closing));
+    }
     let histories = histories(&world.provider);
     let fates = (0..options.tasks()).map(|number| {
         let history = histories.get(&work::id(number)).map_or(&[][..], Vec::as_slice);

@@ -9,6 +9,7 @@ mod options;
 mod ours;
 mod persons;
 mod report;
+mod wire;
 mod work;
 mod world;
 mod yardstick;
