@@ -39,7 +39,7 @@ impl EngineAdmission {
 }
 
 impl Admission for EngineAdmission {
-    fn admit(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Denied>> {
+    fn admit(&self, ask: Arc<Ask>) -> BoxFuture<'_, Result<Grant, Denied>> {
         Box::pin(async move {
             if let Some(held) = self.context.as_ref().and_then(|context| context.fill.holds(&ask)) {
                 // A turn that takes very long to keep does not keep its request for as long.
@@ -51,7 +51,7 @@ impl Admission for EngineAdmission {
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
             let engine = self.engine.clone();
-            self.engine.ask(PendingAsk { ask: ask.clone(), reply, engine }).map_err(|_| gone())?;
+            self.engine.ask(PendingAsk { ask: Arc::clone(&ask), reply, engine }).map_err(|_| gone())?;
             let grant = answer.await.map_err(|_| gone())??.take().ok_or_else(gone)?;
             self.answers.began(&grant, &ask);
             Ok(grant)
@@ -68,11 +68,11 @@ impl Admission for EngineAdmission {
         }
     }
 
-    fn recorded(&self, ask: Ask) -> BoxFuture<'_, Option<Recorded>> {
+    fn recorded(&self, ask: Arc<Ask>) -> BoxFuture<'_, Option<Recorded>> {
         if ask.path_attempt.is_none() || !replay::generates(ask.turn_kind) {
             return Box::pin(std::future::ready(None));
         }
-        let asker = self.engine.asker(ask.clone());
+        let asker = self.engine.asker(Arc::clone(&ask));
         Box::pin(async move {
             let turn = asker.await.ok()??;
             let recorded = self.answers.find(&turn, &ask).await?;

@@ -1,5 +1,7 @@
 //! A request on its way into the loop, and the leave to go out on its way back.
 
+use std::sync::Arc;
+
 use outlast_gateway::{Ask, Denied, Grant};
 use tokio::sync::oneshot;
 
@@ -8,7 +10,7 @@ use crate::state_loop::LoopHandle;
 /// A request that wants to be forwarded, and where the answer goes.
 #[derive(Debug)]
 pub(crate) struct PendingAsk {
-    pub(crate) ask: Ask,
+    pub(crate) ask: Arc<Ask>,
     pub(crate) reply: oneshot::Sender<Result<Granted, Denied>>,
     pub(crate) engine: LoopHandle,
 }

@@ -41,7 +41,7 @@ pub(crate) enum Message {
     /// A request that wants to be forwarded.
     Ask(PendingAsk),
     /// Whose turn a request is; nobody's where its key is void.
-    Asker(Box<Ask>, oneshot::Sender<Option<Turn>>),
+    Asker(Arc<Ask>, oneshot::Sender<Option<Turn>>),
     /// A provider has begun to answer.
     Answered(String),
     /// The end of an exchange that had been granted, and what it puts on record.
@@ -110,9 +110,9 @@ impl LoopHandle {
     /// Whose turn a request is; nobody's where its key is void, or where it is no attempt's.
     ///
     /// The question is put when this is called, before the answer is waited for: ahead of the request's own asking.
-    pub(crate) fn asker(&self, ask: Ask) -> impl Future<Output = Result<Option<Turn>, Error>> + use<> {
+    pub(crate) fn asker(&self, ask: Arc<Ask>) -> impl Future<Output = Result<Option<Turn>, Error>> + use<> {
         let (reply, answer) = oneshot::channel();
-        let put = self.sender.send(Message::Asker(Box::new(ask), reply)).map_err(|_| Error::Stopped);
+        let put = self.sender.send(Message::Asker(ask, reply)).map_err(|_| Error::Stopped);
         async move {
             put?;
             answer.await.map_err(|_| Error::Stopped)
@@ -253,7 +253,7 @@ struct Sorted {
     replies: Vec<Option<Reply>>,
     leaves: Vec<Leave>,
     /// Who wants to know whose turn a request is, once what came before it is true.
-    askers: Vec<(Box<Ask>, oneshot::Sender<Option<Turn>>)>,
+    askers: Vec<(Arc<Ask>, oneshot::Sender<Option<Turn>>)>,
     stop: bool,
 }
 

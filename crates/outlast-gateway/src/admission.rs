@@ -3,6 +3,7 @@
 //! Windows, budgets and accounts are the asker's: this crate holds none of them and decides none of it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -19,7 +20,7 @@ pub trait Admission: Send + Sync + 'static {
     /// Decides on a request; may wait as long as policy says, as while an account's window is closed.
     ///
     /// The future is dropped when the client goes away or the gateway stops: then nothing was granted.
-    fn admit(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Denied>>;
+    fn admit(&self, ask: Arc<Ask>) -> BoxFuture<'_, Result<Grant, Denied>>;
 
     /// Takes note that an agent's next request is here, whole: its tools have ended, and the request says what it knows.
     ///
@@ -34,7 +35,7 @@ pub trait Admission: Send + Sync + 'static {
     ///
     /// Asked once a request and before [`admit`](Self::admit). May wait, as for an answer that is still under way to a
     /// client that has left. What is given is followed by exactly one [`Settled`] with the exchange of its grant.
-    fn recorded(&self, ask: Ask) -> BoxFuture<'_, Option<Recorded>> {
+    fn recorded(&self, ask: Arc<Ask>) -> BoxFuture<'_, Option<Recorded>> {
         let _never = ask;
         Box::pin(std::future::ready(None))
     }
@@ -114,7 +115,7 @@ impl fmt::Debug for Ask {
 #[derive(Debug, Clone)]
 pub struct Arrived {
     /// Who asks, and for what.
-    pub ask: Ask,
+    pub ask: Arc<Ask>,
     /// The body, as the agent sent it.
     pub body: Bytes,
 }

@@ -79,7 +79,7 @@ async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Respons
 /// The answer that the ledger holds, where it may be given.
 async fn replayed(shared: &Arc<Shared>, inbound: &Inbound) -> Result<Option<Response<Answer>>, NoAnswer> {
     let recorded = tokio::select! {
-        recorded = shared.admission.recorded(inbound.ask(None)) => recorded,
+        recorded = shared.admission.recorded(inbound.ask()) => recorded,
         () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
     };
     Ok(recorded.and_then(|recorded| replay::response(shared, inbound, recorded)))
@@ -93,7 +93,7 @@ async fn ask(
 ) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
     let mut again_after = None;
     loop {
-        let ask = inbound.ask(again_after.take());
+        let ask = again_after.take().map_or_else(|| inbound.ask(), |refused| inbound.ask_after(refused));
         let tried = match try_once(shared, inbound, ask, dialect).await? {
             Ok(tried) => tried,
             Err(own) => return Ok(Err(own)),
@@ -120,12 +120,12 @@ async fn ask(
 async fn try_once(
     shared: &Arc<Shared>,
     inbound: &Inbound,
-    ask: crate::Ask,
+    ask: Arc<crate::Ask>,
     dialect: Dialect,
 ) -> Result<Result<Tried, OwnError>, NoAnswer> {
     let grant = loop {
         let granted = tokio::select! {
-            granted = shared.admission.admit(ask.clone()) => granted,
+            granted = shared.admission.admit(Arc::clone(&ask)) => granted,
             () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
         };
         match granted {

@@ -27,7 +27,7 @@ fn asked(asks: &mut Asks, engine: &LoopHandle) -> Reply {
         again_after: None,
     };
     let (reply, answer) = tokio::sync::oneshot::channel();
-    asks.push(PendingAsk { ask, reply, engine: engine.clone() });
+    asks.push(PendingAsk { ask: Arc::new(ask), reply, engine: engine.clone() });
     answer
 }
 

@@ -1,8 +1,8 @@
 //! Measures what the gateway adds to a request, beside nginx, in one run on one machine.
 //!
 //! `run FOLDER OUTLAST` starts a small fast upstream (this program, `upstream`), nginx and `outlast gateway`, sends the same
-//! requests to the upstream directly and through both, in turns, and prints the ratios. OUTLAST is the built binary. Not a
-//! test: it asserts nothing.
+//! requests to the upstream directly and through both, in turns, and prints the ratios. OUTLAST is the built binary, or
+//! several with commas between them, to see what a change does. Not a test: it asserts nothing.
 
 mod load;
 mod processes;
@@ -21,18 +21,19 @@ fn main() -> Outcome<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["upstream"] => upstream::main(),
-        ["run", folder, outlast, rest @ ..] => run(Path::new(folder), Path::new(outlast), rest),
-        _ => Err("usage: gateway_bench run FOLDER OUTLAST [SECONDS ROUNDS] | upstream".into()),
+        ["run", folder, outlast, rest @ ..] => run(Path::new(folder), outlast, rest),
+        _ => Err("usage: gateway_bench run FOLDER OUTLAST[,OUTLAST...] [SECONDS ROUNDS] | upstream".into()),
     }
 }
 
-fn run(folder: &Path, outlast: &Path, rest: &[&str]) -> Outcome<()> {
+fn run(folder: &Path, outlast: &str, rest: &[&str]) -> Outcome<()> {
     let (slice, rounds) = match rest {
         [] => (Duration::from_secs(1), 5),
         [seconds, rounds] => (Duration::from_secs_f64(seconds.parse()?), rounds.parse()?),
         _ => return Err("give SECONDS and ROUNDS, or neither".into()),
     };
-    let targets = processes::start(folder, outlast)?;
+    let builds: Vec<&Path> = outlast.split(',').map(Path::new).collect();
+    let targets = processes::start(folder, &builds)?;
     for shape in shapes::ALL {
         let request = shape.request();
         let mut table = report::Table::new(shape, &targets);

@@ -1,4 +1,4 @@
-//! The three targets, as processes that end with this one.
+//! What is measured, as processes that end with this one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,20 +14,26 @@ const NGINX_CONFIG: &str = include_str!("../../../../bench/gateway/nginx.conf");
 
 /// Something that answers requests.
 pub(crate) struct Target {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) addr: SocketAddr,
     child: Child,
     /// The process that does the work, where it is not the child itself.
     worker: u32,
 }
 
-/// The upstream itself, nginx before it, the gateway before it.
-pub(crate) fn start(folder: &Path, outlast: &Path) -> Outcome<Vec<Target>> {
+/// The upstream itself, nginx before it, and before it each build of the gateway, with a folder of its own.
+pub(crate) fn start(folder: &Path, builds: &[&Path]) -> Outcome<Vec<Target>> {
     fs::create_dir_all(folder)?;
     let upstream = upstream()?;
-    let nginx = nginx(folder, upstream.addr)?;
-    let gateway = gateway(folder, outlast, upstream.addr)?;
-    Ok(vec![upstream, nginx, gateway])
+    let addr = upstream.addr;
+    let mut targets = vec![upstream, nginx(folder, addr)?];
+    for (number, build) in builds.iter().enumerate() {
+        let name = if builds.len() == 1 { "gateway".to_owned() } else { format!("gateway {}", number + 1) };
+        let own = folder.join(format!("gateway-{number}"));
+        fs::create_dir_all(&own)?;
+        targets.push(gateway(name, &own, build, addr)?);
+    }
+    Ok(targets)
 }
 
 fn upstream() -> Outcome<Target> {
@@ -35,11 +41,11 @@ fn upstream() -> Outcome<Target> {
     let mut child = command.arg("upstream").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let addr = first_line(&mut child)?.trim().parse()?;
     let worker = child.id();
-    Ok(Target { name: "direct", addr, child, worker })
+    Ok(Target { name: "direct".to_owned(), addr, child, worker })
 }
 
 /// As people run it: one account, a key of the caller's choice, the ledger on.
-fn gateway(folder: &Path, outlast: &Path, upstream: SocketAddr) -> Outcome<Target> {
+fn gateway(name: String, folder: &Path, outlast: &Path, upstream: SocketAddr) -> Outcome<Target> {
     let config = folder.join("config.toml");
     let account = format!(
         "[account.bench]\nprovider = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkey_env = \"BENCH_ACCOUNT\"\n"
@@ -53,7 +59,7 @@ fn gateway(folder: &Path, outlast: &Path, upstream: SocketAddr) -> Outcome<Targe
     let told: serde_json::Value = serde_json::from_str(&first_line(&mut child)?)?;
     let addr = told["address"].as_str().ok_or("no address")?.parse()?;
     let worker = child.id();
-    Ok(Target { name: "gateway", addr, child, worker })
+    Ok(Target { name, addr, child, worker })
 }
 
 fn first_line(child: &mut Child) -> Outcome<String> {
@@ -82,7 +88,7 @@ fn nginx(folder: &Path, upstream: SocketAddr) -> Outcome<Target> {
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    Ok(Target { name: "nginx", addr, child, worker })
+    Ok(Target { name: "nginx".to_owned(), addr, child, worker })
 }
 
 impl Target {

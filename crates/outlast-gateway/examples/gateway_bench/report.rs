@@ -16,7 +16,7 @@ pub(crate) struct Table {
 }
 
 struct Row {
-    name: &'static str,
+    name: String,
     p50: Vec<f64>,
     p99: Vec<f64>,
     per_second: Vec<f64>,
@@ -28,7 +28,7 @@ struct Row {
 impl Table {
     pub(crate) fn new(shape: Shape, targets: &[Target]) -> Self {
         let row = |target: &Target| Row {
-            name: target.name,
+            name: target.name.clone(),
             p50: Vec::new(),
             p99: Vec::new(),
             per_second: Vec::new(),
@@ -73,13 +73,16 @@ impl Table {
                 row.resident_kb as f64 / 1024.0,
             );
         }
-        let (nginx, gateway) = (&self.rows[1], &self.rows[2]);
-        let added = (median(&gateway.p50) - direct) / (median(&nginx.p50) - direct);
-        let through = median(&gateway.per_second) / median(&nginx.per_second);
-        println!(
-            "added p50: {added:.2} x nginx (at most 2.50)   req/s at {CONNECTIONS}: {through:.2} x nginx (at least 0.25)   RSS: {:.1} MB (below 30)",
-            gateway.resident_kb as f64 / 1024.0
-        );
+        let [_, nginx, gateways @ ..] = self.rows.as_slice() else { return };
+        for gateway in gateways {
+            let added = (median(&gateway.p50) - direct) / (median(&nginx.p50) - direct);
+            let through = median(&gateway.per_second) / median(&nginx.per_second);
+            println!(
+                "{} adds at p50 {added:.2} x nginx (at most 2.50)   req/s at {CONNECTIONS}: {through:.2} x nginx (at least 0.25)   RSS: {:.1} MB (below 30)",
+                gateway.name,
+                gateway.resident_kb as f64 / 1024.0
+            );
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn outgoing(inbound: &Inbound, upstream: &Upstream) -> Result<Outgoin
         headers: Arc::clone(&inbound.headers),
         body,
         model: other.or(asked).map(str::to_owned),
-        request: inbound.request.clone(),
+        request: inbound.request().to_owned(),
     })
 }
 

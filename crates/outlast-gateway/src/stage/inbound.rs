@@ -10,7 +10,7 @@ use outlast_core::Timestamp;
 
 use super::facts::Facts;
 use super::{attempt, facts, headers, key, replay};
-use crate::admission::{Arrived, Ask, TurnKind};
+use crate::admission::{Arrived, Ask};
 use crate::answer::OwnError;
 use crate::context_window;
 use crate::dialect::{self, Dialect, Endpoint, Operation};
@@ -28,15 +28,7 @@ pub(crate) struct Inbound {
     pub(crate) headers: Arc<HeaderMap>,
     pub(crate) body: Bytes,
     pub(crate) facts: Facts,
-    /// See [`crate::Ask::context_tokens`].
-    pub(crate) context_tokens: Option<u64>,
-    turn_kind: TurnKind,
-    sub_agent: Option<String>,
-    key: String,
-    attempt: Option<String>,
-    received_at: Timestamp,
-    /// See [`Ask::request`].
-    pub(crate) request: String,
+    ask: Arc<Ask>,
 }
 
 /// Why a request got no further than its own reading.
@@ -99,15 +91,23 @@ pub(crate) async fn read(
         Operation::Generate => replay::name_of(&path, clean_query.as_deref(), &body),
         _ => String::new(),
     };
-    Ok(Inbound {
-        request,
+    let ask = Ask {
         // Of a client that is no attempt nobody asks.
         context_tokens: attempt
             .as_ref()
             .and_then(|_| context_window::tokens(endpoint.dialect, facts.model.as_deref(), &parts.headers)),
+        path_attempt: attempt,
+        key: key::presented(&parts.headers, query).unwrap_or_default(),
+        dialect: endpoint.dialect,
+        model: facts.model.clone(),
+        request_bytes: body.len() as u64,
+        request,
         turn_kind: facts::turn_kind(endpoint, &parts.headers, &facts),
         sub_agent: facts::sub_agent(&parts.headers),
-        key: key::presented(&parts.headers, query).unwrap_or_default(),
+        received_at,
+        again_after: None,
+    };
+    Ok(Inbound {
         headers: Arc::new(headers::for_upstream(&parts.headers)),
         query: clean_query,
         method: parts.method,
@@ -115,31 +115,28 @@ pub(crate) async fn read(
         path,
         body,
         facts,
-        attempt,
-        received_at,
+        ask: Arc::new(ask),
     })
 }
 
 impl Inbound {
-    /// What `Admission` is told of it once.
-    pub(crate) fn arrived(&self) -> Arrived {
-        Arrived { ask: self.ask(None), body: self.body.clone() }
+    /// See [`Ask::request`].
+    pub(crate) fn request(&self) -> &str {
+        &self.ask.request
     }
 
-    /// What is asked of `Admission`, for the first time or after a refusal.
-    pub(crate) fn ask(&self, again_after: Option<String>) -> Ask {
-        Ask {
-            path_attempt: self.attempt.clone(),
-            key: self.key.clone(),
-            dialect: self.endpoint.dialect,
-            model: self.facts.model.clone(),
-            context_tokens: self.context_tokens,
-            request_bytes: self.body.len() as u64,
-            request: self.request.clone(),
-            turn_kind: self.turn_kind,
-            sub_agent: self.sub_agent.clone(),
-            received_at: self.received_at,
-            again_after,
-        }
+    /// What `Admission` is told of it once.
+    pub(crate) fn arrived(&self) -> Arrived {
+        Arrived { ask: self.ask(), body: self.body.clone() }
+    }
+
+    /// What is asked of `Admission` for the first time.
+    pub(crate) fn ask(&self) -> Arc<Ask> {
+        Arc::clone(&self.ask)
+    }
+
+    /// What is asked of it after a refusal.
+    pub(crate) fn ask_after(&self, refused: String) -> Arc<Ask> {
+        Arc::new(Ask { again_after: Some(refused), ..Ask::clone(&self.ask) })
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn response(shared: &Arc<Shared>, inbound: &Inbound, recorded: Record
     let head = AnswerHead {
         status,
         first_byte_at: replay.started_at,
-        headers: headers_kept(&clean, &inbound.request, Some(&of)),
+        headers: headers_kept(&clean, inbound.request(), Some(&of)),
     };
     let begun = shared.ledger.begin(&opening, &inbound.body).and_then(|mut spool| {
         spool.answer(&head)?;

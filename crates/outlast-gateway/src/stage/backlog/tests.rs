@@ -11,7 +11,7 @@ use super::*;
 struct Nobody;
 
 impl Admission for Nobody {
-    fn admit(&self, _: crate::Ask) -> BoxFuture<'_, Result<crate::Grant, crate::Denied>> {
+    fn admit(&self, _: std::sync::Arc<crate::Ask>) -> BoxFuture<'_, Result<crate::Grant, crate::Denied>> {
         Box::pin(std::future::pending())
     }
 

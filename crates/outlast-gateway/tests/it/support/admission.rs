@@ -30,7 +30,7 @@ pub(crate) struct TestAdmission {
     /// What every request is told, until the account has another credential.
     pub(crate) refused: Mutex<Option<Denied>>,
     pub(crate) ruling: Mutex<Ruling>,
-    pub(crate) asks: Mutex<Vec<Ask>>,
+    pub(crate) asks: Mutex<Vec<Arc<Ask>>>,
     pub(crate) refusals: Mutex<Vec<Refusal>>,
     /// Told when a request begins to wait.
     pub(crate) waits: Notify,
@@ -101,7 +101,7 @@ impl TestAdmission {
 }
 
 impl Admission for TestAdmission {
-    fn admit(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Denied>> {
+    fn admit(&self, ask: Arc<Ask>) -> BoxFuture<'_, Result<Grant, Denied>> {
         Box::pin(async move {
             let key = self.keys.lock().unwrap().get(&ask.key).cloned();
             self.asks.lock().unwrap().push(ask);
@@ -144,7 +144,7 @@ impl Admission for TestAdmission {
         Box::pin(std::future::ready(()))
     }
 
-    fn recorded(&self, ask: Ask) -> BoxFuture<'_, Option<Recorded>> {
+    fn recorded(&self, ask: Arc<Ask>) -> BoxFuture<'_, Option<Recorded>> {
         let recorded = self.recorded.lock().unwrap().take();
         if recorded.is_some() {
             self.asks.lock().unwrap().push(ask);

@@ -135,7 +135,7 @@ struct Desk {
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl Admission for Desk {
-    fn admit(&self, ask: Ask) -> Later<'_, Result<Grant, Denied>> {
+    fn admit(&self, ask: Arc<Ask>) -> Later<'_, Result<Grant, Denied>> {
         let place = ask.path_attempt.as_deref().and_then(|path| path.split('/').next()?.parse::<usize>().ok());
         let account = place.and_then(|place| self.accounts.get(place)).cloned();
         let number = self.granted.fetch_add(1, Ordering::Relaxed);
