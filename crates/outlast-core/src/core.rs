@@ -181,19 +181,7 @@ fn apply_task(run: &mut Run, id: &TaskId, at: Timestamp, fact: &Fact) {
 /// Facts that change a living attempt or what is known of the task, and no index.
 fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
     if let Fact::AttemptStarted { number, epoch, rung } = fact {
-        let attempt = Attempt {
-            number: *number,
-            epoch: *epoch,
-            rung: rung.clone(),
-            started_at: at,
-            shim: None,
-            held: None,
-            made_headway: false,
-            has_asked: false,
-            account: None,
-            stage: Stage::Working,
-        };
-        run.set_phase(index, Phase::Live(attempt));
+        run.set_phase(index, Phase::Live(Attempt::started(*number, *epoch, rung.clone(), at)));
         let task = &mut run.tasks[index as usize];
         task.attempts = *number;
         task.parked_for = None;
@@ -229,11 +217,15 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             attempt.held = Some(Held { class: *class, since, until: *until });
             attempt.has_asked = true;
         }
-        Fact::Exchanged { number, account, .. } if *number == attempt.number => {
+        Fact::Exchanged { number, account, usage, .. } if *number == attempt.number => {
             attempt.has_asked = true;
+            attempt.answer_broke = usage.cut > 0;
             attempt.account = Some(account.clone());
         }
-        Fact::Replayed { number, .. } => attempt.has_asked |= *number == attempt.number,
+        Fact::Replayed { number, .. } if *number == attempt.number => {
+            attempt.has_asked = true;
+            attempt.answer_broke = false;
+        }
         Fact::Released { .. } => attempt.held = None,
         // What is kept before the launch is the tree as the attempt found it, and what is kept at a turn has changed.
         Fact::Checkpointed { .. } if attempt.shim.is_some() && attempt.stage == Stage::Working => {
@@ -318,11 +310,16 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     match class.remedy() {
         Remedy::Retry => {
             task.tries_used += 1;
-            task.free_retries = 0;
+            (task.free_retries, task.waits) = (0, 0);
         }
         Remedy::Later if is_lost_too_often => task.tries_used += 1,
         Remedy::Later if planted(Bug::WorldsFaultCounts) => task.tries_used += 1,
-        Remedy::Later => task.free_retries += 1,
+        Remedy::Later => {
+            // Who got on is tried again as soon as if nothing had happened before: it is not the one that gets nowhere.
+            let made_headway = task.attempt().is_some_and(|attempt| attempt.made_headway);
+            task.waits = if made_headway { 1 } else { task.waits.saturating_add(1) };
+            task.free_retries += 1;
+        }
         Remedy::Person => {}
     }
     // A limit ends by itself, however often it is met. Where it is that of one account among others, whether that is closed

@@ -45,11 +45,11 @@ pub fn delay(seed: u64, task: &Task, class: Class) -> Duration {
         // Nobody is at fault, and nothing is to be waited for.
         _ if class == Class::ContextNearFull => return Duration::ZERO,
         // A process that vanished has nobody to be gentle with, and what takes the place of a session is at hand.
-        _ if matches!(class, Class::Vanished | Class::CorruptSession) && task.free_retries <= 1 => {
+        _ if matches!(class, Class::Vanished | Class::CorruptSession) && task.waits <= 1 => {
             return Duration::ZERO;
         }
         Remedy::Later => {
-            let doublings = task.free_retries.saturating_sub(1).min(16);
+            let doublings = task.waits.saturating_sub(1).min(16);
             LATER_FIRST.saturating_mul(1 << doublings).min(LATER_MAX)
         }
         // The provider is not at fault: only the same start with everyone else's is worth avoiding.

@@ -35,6 +35,9 @@ pub struct Task {
     pub tries_used: u32,
     /// How many attempts in a row ended by no fault of the task.
     pub free_retries: u32,
+    /// How many of them, the last ones, made no headway before: what its next start waits by.
+    #[serde(default)]
+    pub waits: u32,
     /// How many attempts in a row were lost (`vanished`) before they had changed anything.
     #[serde(default)]
     pub losses: u32,
@@ -174,11 +177,33 @@ pub struct Attempt {
     /// Whether its agent has asked its model anything.
     #[serde(default)]
     pub has_asked: bool,
+    /// Whether the last answer to it broke before its end.
+    #[serde(default)]
+    pub answer_broke: bool,
     /// The account that was billed last for it.
     #[serde(default)]
     pub account: Option<AccountId>,
     /// How far it is.
     pub stage: Stage,
+}
+
+impl Attempt {
+    /// One that has just started.
+    pub(crate) const fn started(number: u32, epoch: Epoch, rung: Rung, started_at: Timestamp) -> Self {
+        Self {
+            number,
+            epoch,
+            rung,
+            started_at,
+            shim: None,
+            held: None,
+            made_headway: false,
+            has_asked: false,
+            answer_broke: false,
+            account: None,
+            stage: Stage::Working,
+        }
+    }
 }
 
 /// A request that waits.
@@ -215,6 +240,7 @@ impl Task {
             attempts: 0,
             tries_used: 0,
             free_retries: 0,
+            waits: 0,
             losses: 0,
             base: None,
             session: None,

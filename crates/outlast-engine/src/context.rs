@@ -83,6 +83,8 @@ pub(crate) struct TaskFacts {
     pub(crate) made_headway: bool,
     /// Whether its living attempt has asked its model anything.
     pub(crate) has_asked: bool,
+    /// Whether the last answer to its living attempt broke before its end.
+    pub(crate) answer_broke: bool,
     /// How many tokens its session would be paid for again, where that is dearer than a fresh one.
     pub(crate) dear_session: Option<u64>,
     pub(crate) last_failure: Option<Failure>,
@@ -186,6 +188,7 @@ impl Context {
                 epoch: task.attempt().map(|attempt| attempt.epoch),
                 made_headway: task.attempt().is_some_and(|attempt| attempt.made_headway),
                 has_asked: task.attempt().is_some_and(|attempt| attempt.has_asked),
+                answer_broke: task.attempt().is_some_and(|attempt| attempt.answer_broke),
                 dear_session: task.paid_again.dear_session(crate::state_loop::now()),
                 last_failure: task.last_failure.clone(),
                 agent: task.spec.agent.clone(),

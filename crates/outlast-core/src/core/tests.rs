@@ -325,3 +325,31 @@ proptest! {
         prop_assert_eq!(live, resumed);
     }
 }
+
+#[test]
+fn headway_resets_what_the_next_start_waits_by_and_not_how_often_it_may_be_free() {
+    let lost = |n: u32, headway: bool| {
+        let turn = if headway { format!("a checkpointed {n} c{n}\n ") } else { String::new() };
+        format!("a start {n}\n a spawned {n}\n {turn}a ending {n} network\n a ended {n}\n ")
+    };
+    let after = |headways: &[bool]| {
+        let lines: String = headways.iter().zip(1..).map(|(headway, n)| lost(n, *headway)).collect();
+        let task = core(&format!("run\n task a\n {lines}")).runs[&run()].tasks[0].clone();
+        (task.waits, task.free_retries)
+    };
+    assert_eq!(after(&[false, false, false]), (3, 3));
+    assert_eq!(after(&[false, false, true]), (1, 3));
+    assert_eq!(after(&[true, true, true, false]), (2, 4));
+}
+
+#[test]
+fn an_answer_that_broke_is_forgotten_once_another_came() {
+    let mut core = core("run\n task a\n a start 1");
+    let broke = |core: &Core| core.runs[&run()].tasks[0].attempt().unwrap().answer_broke;
+    for (number, cut, expected) in [(1, 1, true), (2, 0, true), (1, 0, false), (2, 1, false)] {
+        let usage = Usage { exchanges: 1, cut, ..Usage::default() };
+        let fact = Fact::Exchanged { number, account: "m".into(), main: true, usage, reserved: None, exchange: None };
+        core.apply(&Record { at: Timestamp::EPOCH, stream: Stream::Task(run(), "a".into()), fact });
+        assert_eq!(broke(&core), expected, "{number} {cut}");
+    }
+}

@@ -5,7 +5,7 @@ use crate::TaskId;
 use crate::testing::task_spec;
 
 fn task(id: &str, free_retries: u32) -> Task {
-    Task { free_retries, attempts: free_retries, ..Task::new(TaskId::from(id), task_spec(&[]), 0) }
+    Task { free_retries, waits: free_retries, attempts: free_retries, ..Task::new(TaskId::from(id), task_spec(&[]), 0) }
 }
 
 #[test]

@@ -101,10 +101,10 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let mut output = Output::new(&dir, adapter.reader());
     let sessions = launch::can_resume(&plan, task, adapter);
     let Some(exit) = watch(context, attempt, &mut output, &shim, sessions, token).await? else { return Ok(None) };
-    let has_asked = context.task_facts(&attempt.id.run, &attempt.id.task).await?.has_asked;
-    let judged = judge::of(adapter, &output, &exit, has_asked);
+    let known = context.task_facts(&attempt.id.run, &attempt.id.task).await?;
+    let judged = judge::of(adapter, &output, &exit, known.has_asked);
     let outcome = judge::unless_it_did_nothing(context, &attempt.id, task, judged).await?;
-    let outcome = explained(outcome, context.passed.take(&attempt.id));
+    let outcome = judge::of_a_broken_answer(explained(outcome, context.passed.take(&attempt.id)), known.answer_broke);
     if exit.ran_out_of_time() {
         late(context, &attempt.id, task, outcome, token).await.map(Some)
     } else {

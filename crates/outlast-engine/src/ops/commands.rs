@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::home::private_dir;
 use crate::ops::end;
 use crate::ops::follow::until_gone;
+use crate::ops::judge::SIGKILL;
 use crate::ops::launch::{KILL_GRACE, LINE_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, sandbox, texts};
 use crate::outputs::last_lines;
 
@@ -187,9 +188,11 @@ fn environment(context: &Context, place: &Place) -> BTreeMap<String, String> {
     env
 }
 
-/// Whether somebody ended what looks after a command, and the command with it.
-const fn is_lost(record: &ExitRecord) -> bool {
-    matches!(record.reason, ExitReason::ShimTerminated | ExitReason::Killed)
+/// Whether somebody ended what looks after a command, and the command with it, or the command itself by a signal that nothing
+/// survives: a person, or a host that is out of memory.
+fn is_lost(record: &ExitRecord) -> bool {
+    let is_killed = record.reason == ExitReason::Exited && record.signal == Some(SIGKILL);
+    is_killed || matches!(record.reason, ExitReason::ShimTerminated | ExitReason::Killed)
 }
 
 /// Why a command did not pass; nothing where it did.

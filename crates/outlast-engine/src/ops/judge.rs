@@ -17,7 +17,7 @@ use crate::ops::follow::Output;
 use crate::ops::patience::Ended;
 
 /// The signal that nothing survives.
-const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
+pub(crate) const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
 
 /// How an agent left.
 pub(crate) struct Left {
@@ -84,6 +84,19 @@ pub(crate) fn of(adapter: &dyn Adapter, output: &Output, left: &Left, has_asked:
     let judged = outcome(adapter.judge(&Exit { status, lingered }, &output.summary), output, record);
     let if_nothing_changed = if judged == Outcome::Finished { last_word() } else { None };
     Judged { outcome: judged, if_nothing_changed }
+}
+
+/// An agent that ends badly after an answer to it broke in the middle ended by that, and not by a fault of its own: the provider's
+/// connection, or an engine that was killed, cut it off, and not every CLI asks again or says why it ends.
+pub(crate) fn of_a_broken_answer(outcome: Outcome, answer_broke: bool) -> Outcome {
+    match outcome {
+        Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, why, .. }
+            if answer_broke =>
+        {
+            failed(Class::Network, &format!("an answer to it broke in the middle; {why}"))
+        }
+        outcome => outcome,
+    }
 }
 
 /// A verdict as it goes on record, with the time at which a limit ends.

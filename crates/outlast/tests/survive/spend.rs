@@ -163,3 +163,27 @@ fn an_answer_that_had_not_begun_at_the_kill_is_unknown_and_is_said_to_be() {
     assert!(status["budget"]["usd_used"].is_null(), "a part of the price is unknown: {status:#}");
     assert_eq!(status["budget"]["tokens_used"], world.provider.bill().total.tokens.total(), "{status:#}");
 }
+
+/// An agent without retries of its own dies of it when its engine is killed in the middle of an answer. The kill may come a
+/// moment before the answer has begun at the agent, which then waits for it: so it is done until the agent has died of it.
+#[test]
+fn an_agent_whose_answer_is_cut_by_the_death_of_its_engine_uses_no_try() {
+    let dies_of_it = || {
+        let hang = Fault::Hang { after_frames: 3, seconds: None };
+        let rule = Rule { when: When { step: Some(1), ..When::default() }, fault: hang, times: Some(1) };
+        let world = World::with_script(Script::default().with_fault(rule));
+        let keys = "writes = [\"parts/one.txt\"]\nretries = 0";
+        world.plan(&Plan::new("land = \"auto\"").task("one", "write parts/one.txt \"part one\\n\"", keys));
+        let run = world.start(&["run", "--yes"]);
+        world.provider_saw("a request", |log| !log.is_empty());
+        until_spooled(&world, b"content_block_start");
+        assert!(run.kill_9().was_killed());
+        world.run(&["resume"]).ends(0);
+        world.all_are("landed");
+        let log = world.run(&["log", "one"]).ends(0).stdout;
+        assert!(!log.contains("crash"), "{log}");
+        world.nothing_is_left();
+        log.contains("network: an answer to it broke in the middle")
+    };
+    assert!((0..5).any(|_| dies_of_it()), "no agent died of it");
+}

@@ -137,3 +137,17 @@ fn a_landing_of_which_nothing_is_shown_is_left_to_a_person_and_can_be_asked_for_
     world.run(&["land", "one"]).ends(0);
     landed(&world, 1);
 }
+
+/// The command itself is killed, and what looks after it lives: by a person, or a host that is out of memory.
+#[test]
+fn a_check_that_is_killed_itself_runs_again_and_one_that_always_is_shows_nothing() {
+    // In the workspace and on what would land, each with a home of its own.
+    for (times, says, attempts) in [(1, "is verified", 1), (4, "nothing was shown in 4 runs", 3)] {
+        let world = World::new();
+        let killed = format!("echo x >> $HOME/ran; [ $(wc -l < $HOME/ran) -gt {times} ] || kill -9 $$");
+        let keys = format!("writes = [\"parts/**\"]\nretries = 0\nverify = ['{killed}', \"sh check.sh\"]");
+        world.plan(&Plan::new("land = \"auto\"").task("one", PART, &keys));
+        world.run(&["run", "--yes"]).ends(0).says(says);
+        landed(&world, attempts);
+    }
+}
