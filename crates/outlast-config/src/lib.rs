@@ -34,4 +34,6 @@ pub use reference::{COMMAND_VARIABLES, VARIABLES, reference};
 pub use source::Source;
 pub use starter::{Facts, starter};
 pub use units::{Hours, usd_micros};
-pub use user::{Account, Ceiling, KeyCommand, KeySource, Limits, Login, Provider, UserChecked, UserConfig, read_user};
+pub use user::{
+    Account, Ceiling, KeyCommand, KeySource, Limits, Login, Provider, UserChecked, UserConfig, is_for_model, read_user,
+};

@@ -3,6 +3,7 @@
 //! Credentials themselves are never read here: only where they are, so that no secret passes through a message.
 
 mod account;
+mod models;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency};
 pub use account::{Account, KeyCommand, KeySource, Limits, Login, Provider};
 #[cfg(test)]
 pub(crate) use account::{KEYS as ACCOUNT, LIMITS};
+pub use models::is_for_model;
 
 use crate::document::{Table, Value, toml};
 use crate::layer::{note_syntax, read_budget};

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use outlast_agent::refusal::classify;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::budget::Estimate;
-use outlast_core::{AccountId, AttemptId, Class, ExchangeId, LedgerRow, Usage};
+use outlast_core::{AccountId, AttemptId, Class, ExchangeId, LedgerRow, Timestamp, Usage};
 use outlast_gateway::{Admission, Arrived, Ask, Denied, Grant, Recorded, Refusal, RefusalKind, Ruling, Settled};
 use outlast_journal::{ExchangeRow, Outcome};
 use tokio::sync::oneshot;
@@ -153,16 +154,7 @@ impl Admission for EngineAdmission {
                     Err(_) => Ruling::Pass,
                 };
             }
-            // An end that has passed is none: whoever says so refuses all the same, and is asked ever later.
-            let until = refusal.retry_at.filter(|until| *until > now());
-            let is_short = until.map_or(refusal.status == Some(429), |until| until.since(now()) <= MINUTE_LIMIT_MAX);
-            let class = match refusal.kind {
-                RefusalKind::Limit if is_short => Class::MinuteLimit,
-                RefusalKind::Limit => Class::WindowQuota,
-                RefusalKind::Overload | RefusalKind::Server => Class::Overload,
-                // What no waiting mends has been passed on above.
-                RefusalKind::Network | RefusalKind::Billing | RefusalKind::Auth => Class::Network,
-            };
+            let (class, until) = closed_for(&refusal, now());
             let close = Command::CloseAccount { account: refusal.account, class, until };
             match self.engine.tell(close).await {
                 Ok(()) => Ruling::Again,
@@ -170,6 +162,26 @@ impl Admission for EngineAdmission {
             }
         })
     }
+}
+
+/// What a refusal that waiting mends says of its account, and until when where that is stated.
+fn closed_for(refusal: &Refusal, now: Timestamp) -> (Class, Option<Timestamp>) {
+    // An end that has passed is none: whoever says so refuses all the same, and is asked ever later.
+    let until = refusal.retry_at.filter(|until| *until > now);
+    let class = match (refusal.kind, until) {
+        (RefusalKind::Limit, Some(until)) if until.since(now) <= MINUTE_LIMIT_MAX => Class::MinuteLimit,
+        // Without an end, the words tell a window (a billing cycle, a day's quota) from a limit per minute.
+        (RefusalKind::Limit, None)
+            if refusal.status == Some(429) && classify(refusal.status, &refusal.excerpt) != Class::WindowQuota =>
+        {
+            Class::MinuteLimit
+        }
+        (RefusalKind::Limit, _) => Class::WindowQuota,
+        (RefusalKind::Overload | RefusalKind::Server, _) => Class::Overload,
+        // What no waiting mends is passed on.
+        (RefusalKind::Network | RefusalKind::Billing | RefusalKind::Auth, _) => Class::Network,
+    };
+    (class, until)
 }
 
 /// What an exchange consumed, in the core's terms; nothing where nothing was asked of a model.
@@ -205,4 +217,48 @@ pub(crate) fn ledger_row(row: ExchangeRow) -> Option<LedgerRow> {
         return None;
     }
     Some(LedgerRow { exchange: ExchangeId::new(exchange), attempt: attempt?, account, main, usage })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_without_an_end_is_what_its_words_say() {
+        let now = Timestamp::EPOCH.plus(Duration::from_secs(1000));
+        let class = |status, text: &str, after: Option<u64>| {
+            let refusal = Refusal {
+                exchange_id: "x".to_owned(),
+                account: AccountId::new("a"),
+                attempt: None,
+                status: Some(status),
+                limits: Vec::new(),
+                excerpt: text.to_owned(),
+                kind: RefusalKind::Limit,
+                retry_at: after.map(|seconds| now.plus(Duration::from_secs(seconds))),
+                at: now,
+            };
+            closed_for(&refusal, now).0
+        };
+        for window in [
+            "You've reached your usage limit for this billing cycle. Your quota will be refreshed in the next cycle.",
+            r#"{"error":{"message":"Request limit of the current Billing Cycle reached"}}"#,
+            r#"{"error":{"type":"usage_limit_reached"}}"#,
+            "You've hit your weekly limit",
+            r#"{"error":{"code":"1308","message":"已达到 5小时的使用上限"}}"#,
+            "Free allocated quota exceeded",
+            r#"{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}"#,
+        ] {
+            for status in [429, 403] {
+                assert_eq!(class(status, window, None), Class::WindowQuota, "{status} {window}");
+            }
+            assert_eq!(class(429, window, Some(9000)), Class::WindowQuota);
+            assert_eq!(class(429, window, Some(60)), Class::MinuteLimit, "it is over in no time: {window}");
+        }
+        for minute in ["", "rate_limit_exceeded", "max organization concurrency: 1", r#"{"error":{"code":"1302"}}"#] {
+            assert_eq!(class(429, minute, None), Class::MinuteLimit, "{minute}");
+        }
+    }
 }

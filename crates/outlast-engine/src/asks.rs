@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_config::is_for_model;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::budget::{Estimate, Reached, Room};
 use outlast_core::run::Run;
@@ -34,6 +35,8 @@ pub(crate) struct AccountInfo {
     pub(crate) dialects: Vec<Dialect>,
     /// Whether its credential is a subscription's login, and not a key.
     pub(crate) login: bool,
+    /// The models that it is for, as the user names them; empty means any.
+    pub(crate) models: Vec<String>,
 }
 
 /// A wire format as the gateway names it.
@@ -311,10 +314,15 @@ impl Asks {
     ) -> Fate {
         let mut wait: Option<(Class, Option<Timestamp>)> = None;
         let (mut known, mut shut, mut instead_of) = (false, None, None);
+        let mut other_models = Vec::new();
         for account in accounts {
             let Some(info) = self.accounts.iter().find(|info| info.id == *account) else { continue };
             known = true;
             if !info.dialects.contains(&ask.dialect) {
+                continue;
+            }
+            if ask.model.as_ref().is_some_and(|model| !is_for_model(&info.models, model)) {
+                other_models.push(format!("`{account}` is for {}", info.models.join(", ")));
                 continue;
             }
             if core.is_shut(account) {
@@ -352,6 +360,11 @@ impl Asks {
         match wait {
             Some((class, until)) => Fate::Wait { class, until },
             None if let Some(account) = shut => Fate::Refused { account: account.clone(), attempt },
+            None if !other_models.is_empty() => {
+                let (model, others) = (ask.model.as_deref().unwrap_or_default(), other_models.join("; "));
+                let reason = format!("no account of this agent is for `{model}` (config.toml, `models`): {others}");
+                Fate::No(Denied::NoAccount { reason })
+            }
             None if known => {
                 Fate::No(Denied::NoAccount { reason: format!("no account of this agent answers {:?}", ask.dialect) })
             }

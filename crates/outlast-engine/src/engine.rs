@@ -58,6 +58,8 @@ pub struct Account {
     pub upstream: Upstream,
     /// Whether it is a subscription's login, and not a key.
     pub login: bool,
+    /// The models that it is for; empty means any. See [`outlast_config::is_for_model`].
+    pub models: Vec<String>,
     /// What may be asked of it.
     pub limits: Limits,
     /// The hours in which it may be used; always where this is absent.
@@ -230,7 +232,8 @@ fn uncounted(core: &Core, reader: &JournalReader) -> Result<Vec<Command>, Error>
 pub(crate) fn info(account: &Account) -> AccountInfo {
     let provider = account.upstream.provider();
     let dialects = Dialect::ALL.into_iter().filter(|&dialect| provider.speaks(dialect)).collect();
-    AccountInfo { id: account.upstream.account().clone(), dialects, login: account.login }
+    let id = account.upstream.account().clone();
+    AccountInfo { id, dialects, login: account.login, models: account.models.clone() }
 }
 
 fn terms(account: &Account) -> (AccountId, Terms) {

@@ -82,6 +82,12 @@ pub enum CredentialError {
         /// How it ended.
         why: String,
     },
+    /// This process may open no more files now: its source was not even asked.
+    #[error("too many files are open to read the credential from {from}")]
+    OutOfFiles {
+        /// Where it comes from.
+        from: String,
+    },
     /// What was found is not what it should be.
     #[error("the credential from {from} {why}")]
     Malformed {
@@ -90,6 +96,21 @@ pub enum CredentialError {
         /// What is wrong with it.
         why: &'static str,
     },
+}
+
+impl CredentialError {
+    /// Whether the same would work a little later.
+    pub(crate) const fn is_passing(&self) -> bool {
+        matches!(self, Self::OutOfFiles { .. })
+    }
+}
+
+/// Whether a process, or the whole system, has too many files open.
+pub(crate) fn is_out_of_files(error: &std::io::Error) -> bool {
+    // The same numbers on every system that this runs on.
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
 /// A credential that is resolved on first use.
@@ -160,9 +181,10 @@ impl Credentials {
                 output(program, Command::new(program).args(words)).await?
             }
             Source::Shell(line) => output("sh", Command::new("sh").arg("-c").arg(line)).await?,
-            Source::File(path) => tokio::fs::read_to_string(path)
-                .await
-                .map_err(|e| CredentialError::File { path: path.clone(), why: e.to_string() })?,
+            Source::File(path) => tokio::fs::read_to_string(path).await.map_err(|e| match is_out_of_files(&e) {
+                true => CredentialError::OutOfFiles { from: self.origin() },
+                false => CredentialError::File { path: path.clone(), why: e.to_string() },
+            })?,
             Source::Text(secret) => secret.expose().to_owned(),
         });
         self.shaped(&text)
@@ -225,7 +247,10 @@ async fn output(program: &str, command: &mut Command) -> Result<String, Credenti
     let failed = |why: String| CredentialError::Command { program: program.to_owned(), why };
     // Its standard error is the user's own terminal: a password store may say there what it waits for.
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
-    let child = child.map_err(|e| failed(e.to_string()))?;
+    let child = child.map_err(|e| match is_out_of_files(&e) {
+        true => CredentialError::OutOfFiles { from: format!("key command {program}") },
+        false => failed(e.to_string()),
+    })?;
     let done = tokio::time::timeout(COMMAND_TIMEOUT, child.wait_with_output()).await;
     let done = done.map_err(|_| failed(format!("no answer in {} s", COMMAND_TIMEOUT.as_secs())))?;
     let done = done.map_err(|e| failed(e.to_string()))?;

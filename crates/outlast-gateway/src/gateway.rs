@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use outlast_journal::Ledger;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -25,7 +25,7 @@ use crate::price;
 use crate::stage::account::Accounts;
 use crate::stage::backlog::Backlog;
 
-/// How long the gateway waits for a provider.
+/// How long the gateway waits for a provider, and for a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// For a connection.
@@ -34,11 +34,19 @@ pub struct Timeouts {
     pub head: Duration,
     /// For the next byte of an answer that has begun.
     pub idle: Duration,
+    /// For the head of a client's next request: longer than clients keep a connection that they do not use (the most patient
+    /// do for 90 seconds), so that none is closed under a request.
+    pub client: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(30), head: Duration::from_secs(1_800), idle: Duration::from_secs(600) }
+        Self {
+            connect: Duration::from_secs(30),
+            head: Duration::from_secs(1_800),
+            idle: Duration::from_secs(600),
+            client: Duration::from_secs(120),
+        }
     }
 }
 
@@ -152,10 +160,12 @@ async fn accept_unix(listener: &UnixListener, shared: &Arc<Shared>, connections:
 
 /// Serves one connection to its end.
 async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: Arc<Shared>) {
-    let stopping = shared.stopping.clone();
+    let (stopping, client_max) = (shared.stopping.clone(), shared.timeouts.client);
     let service = service_fn(move |request| pipeline::handle(Arc::clone(&shared), request));
     let served = http1::Builder::new()
         .auto_date_header(false)
+        .timer(TokioTimer::new())
+        .header_read_timeout(client_max)
         .max_buf_size(READ_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);

@@ -4,15 +4,17 @@
 //! refusal. What has gone out is finished even when the client leaves; what waits is not.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use outlast_core::AccountId;
 
 use crate::admission::{Denied, Ruling};
 use crate::answer::{Answer, OwnError, repeated};
 use crate::clock::now;
+use crate::credential::{CredentialError, is_out_of_files};
 use crate::dialect::{Dialect, Operation};
 use crate::gateway::Shared;
 use crate::stage::detached::Detached;
@@ -100,7 +102,6 @@ async fn ask(
         };
         let refused = match tried {
             Tried::Answer(response) => return Ok(Ok(response)),
-            Tried::Failed(own) => return Ok(Err(own)),
             Tried::Refused(refused) => refused,
         };
         let exchange_id = refused.refusal.exchange_id.clone();
@@ -147,24 +148,64 @@ async fn try_once(
             return Ok(Err(own));
         }
     };
-    let exchange = Exchange::new(Arc::clone(&shared.admission), shared.backlog.clone(), Arc::clone(&upstream), grant);
+    let mut exchange =
+        Exchange::new(Arc::clone(&shared.admission), shared.backlog.clone(), Arc::clone(&upstream), grant);
     let outgoing = match account::outgoing(inbound, &upstream) {
         Ok(outgoing) => outgoing,
         Err(own) => return Ok(Err(own)),
     };
     // Up to here a client that leaves ends its request; from here on it is paid for.
-    let credential = tokio::select! {
-        credential = async {
-            shared.backlog.room().await;
-            upstream.credentials.get().await
-        } => credential,
+    let ready = async {
+        shared.backlog.room().await;
+        let credential = held(|| upstream.credentials.get(), CredentialError::is_passing).await;
+        if credential.is_ok() {
+            held(|| std::future::ready(exchange.begin(&shared.ledger, dialect, &outgoing)), is_passing).await?;
+        }
+        Ok::<_, outlast_journal::Error>(credential)
+    };
+    let ready = tokio::select! {
+        ready = ready => ready,
         () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+    };
+    let credential = match ready {
+        Ok(credential) => credential,
+        Err(error) => {
+            tracing::error!(%error, "an exchange cannot be recorded, so it is not sent");
+            let message = format!("outlast: the ledger takes no exchange: {error}");
+            return Ok(Err(OwnError::new(StatusCode::SERVICE_UNAVAILABLE, "ledger_unavailable", message)));
+        }
     };
     let leaving = Leaving { shared, exchange_id: Some(exchange.grant().exchange_id.clone()) };
     let ready = Ready { upstream, exchange, dialect, outgoing, credential };
     let tried = Detached::new(&shared.tasks, forward::send(Arc::clone(shared), ready)).await;
     leaving.answered();
     Ok(Ok(tried))
+}
+
+/// How long what this host has too little of is waited for before it is asked for again: nobody tells when there is more.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// Does something, again and again while it fails for what passes: a request that waits survives, one that is refused may
+/// not.
+async fn held<T, E, F: Future<Output = Result<T, E>>>(
+    mut work: impl FnMut() -> F,
+    passes: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    loop {
+        match work().await {
+            Err(error) if passes(&error) => tokio::time::sleep(AGAIN_AFTER).await,
+            done => return done,
+        }
+    }
+}
+
+/// Whether the ledger fails for want of room, or of files that this process may have open.
+fn is_passing(error: &outlast_journal::Error) -> bool {
+    match error {
+        outlast_journal::Error::NoSpace { .. } => true,
+        outlast_journal::Error::Io { source, .. } => is_out_of_files(source),
+        _ => false,
+    }
 }
 
 /// Whether an account has another credential than the one that was refused.

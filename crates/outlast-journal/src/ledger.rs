@@ -73,7 +73,7 @@ impl Ledger {
         let folder = schema::folder_of(journal.path()).join(SPOOL);
         fs::create_dir_all(&folder).map_err(|error| fault::io(&folder, "create", error))?;
         let lock = FileLock::take(&folder)?;
-        let (slots, left) = recovery::collect(&folder, reckon)?;
+        let (slots, left) = recovery::collect(&folder)?;
         let slots = Arc::new(slots);
         let (sender, receiver) = mpsc::channel();
         let keeper = Keeper::new(receiver, sender.clone(), Arc::clone(journal.writer()), Arc::clone(&slots))?;
@@ -82,7 +82,7 @@ impl Ledger {
             .spawn(move || keeper.run())
             .map_err(|error| fault::io(&folder, "start the keeper of", error))?;
         let ledger = Self { shared: Arc::new(Shared { sender, slots, thread: Some(thread), _lock: lock }) };
-        let recovery = recovery::keep(left, &ledger)?;
+        let recovery = recovery::keep(&left, &ledger, reckon)?;
         Ok((ledger, recovery))
     }
 

@@ -87,7 +87,8 @@ fn account(name: &AccountId, configured: &Configured) -> Result<Account, Failure
     let upstream = upstream.map_err(|error| refused(error.to_string()))?;
     let Limits { requests_per_minute, tokens_per_minute, concurrent } = configured.limits;
     let limits = outlast_core::pace::Limits { requests: requests_per_minute, tokens: tokens_per_minute, concurrent };
-    Ok(Account { upstream, login: configured.login.is_some(), limits, hours: configured.hours })
+    let (login, models) = (configured.login.is_some(), configured.models.clone());
+    Ok(Account { upstream, login, models, limits, hours: configured.hours })
 }
 
 fn source(key: &KeySource) -> Source {

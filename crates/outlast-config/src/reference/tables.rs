@@ -249,7 +249,14 @@ pub(super) const ACCOUNT: &[Key] = &[
         "\"https://api.example.com/v1\"",
         "The provider's address, where it is not the usual one; `openai-compatible` needs it.",
     ),
-    key("models", Texts, Some("[]"), "[\"sonnet\"]", "Models that it is for; empty: any."),
+    key(
+        "models",
+        Texts,
+        Some("[]"),
+        "[\"sonnet\"]",
+        "Models that it is for: a family (`sonnet`), a version with its releases (`gpt-5`, not `gpt-5-mini`), or a pattern \
+         (`gpt-5*`); empty: any. A request for another model goes to another account, or is refused.",
+    ),
     key("priority", Integer, Some("100"), "1", "Accounts with a smaller number are used first."),
     key(
         "limits",

@@ -13,11 +13,15 @@ use crate::state_loop::LoopHandle;
 type Reply = Receiver<Result<Granted, Denied>>;
 
 fn asked(asks: &mut Asks, engine: &LoopHandle) -> Reply {
+    asked_for(asks, engine, None)
+}
+
+fn asked_for(asks: &mut Asks, engine: &LoopHandle, model: Option<&str>) -> Reply {
     let ask = Ask {
         path_attempt: None,
         key: "client".to_owned(),
         dialect: Dialect::Anthropic,
-        model: None,
+        model: model.map(str::to_owned),
         context_tokens: None,
         request_bytes: 1,
         request: String::new(),
@@ -39,7 +43,7 @@ fn goes(reply: &mut Reply) -> Option<Grant> {
 fn a_trial_that_gets_no_answer_keeps_nobody_waiting_for_longer_than_a_minute() {
     let mut core = Core::default();
     let main = AccountId::new("main");
-    let info = AccountInfo { id: main.clone(), dialects: vec![Dialect::Anthropic], login: false };
+    let info = AccountInfo { id: main.clone(), dialects: vec![Dialect::Anthropic], login: false, models: Vec::new() };
     let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
     let mut asks = Asks::new(vec![info], allowance, Some("client".to_owned()), Arc::default(), |_| None);
     let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
@@ -67,7 +71,12 @@ fn a_trial_that_gets_no_answer_keeps_nobody_waiting_for_longer_than_a_minute() {
 fn a15_a_crowd_that_is_turned_away_at_one_account_moves_to_the_next_by_one_two_and_four() {
     let mut core = Core::default();
     let [main, next] = ["main", "next"].map(AccountId::new);
-    let info = |id: &AccountId| AccountInfo { id: id.clone(), dialects: vec![Dialect::Anthropic], login: false };
+    let info = |id: &AccountId| AccountInfo {
+        id: id.clone(),
+        dialects: vec![Dialect::Anthropic],
+        login: false,
+        models: Vec::new(),
+    };
     let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
     let client = Some("client".to_owned());
     let mut asks = Asks::new(vec![info(&main), info(&next)], allowance, client, Arc::default(), |_| None);
@@ -112,7 +121,12 @@ fn a15_a_crowd_that_is_turned_away_at_one_account_moves_to_the_next_by_one_two_a
 fn a15_a_limit_per_minute_is_waited_for_and_moves_nobody() {
     let mut core = Core::default();
     let [main, next] = ["main", "next"].map(AccountId::new);
-    let info = |id: &AccountId| AccountInfo { id: id.clone(), dialects: vec![Dialect::Anthropic], login: false };
+    let info = |id: &AccountId| AccountInfo {
+        id: id.clone(),
+        dialects: vec![Dialect::Anthropic],
+        login: false,
+        models: Vec::new(),
+    };
     let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
     let client = Some("client".to_owned());
     let mut asks = Asks::new(vec![info(&main), info(&next)], allowance, client, Arc::default(), |_| None);
@@ -134,4 +148,32 @@ fn a15_a_limit_per_minute_is_waited_for_and_moves_nobody() {
     core.accounts.insert(main, minute(at(9000)));
     asks.settle(&core, at(61));
     assert!(goes(&mut second).is_some_and(|grant| grant.account == next));
+}
+
+#[test]
+fn a_request_goes_to_the_first_account_that_is_for_its_model_and_is_refused_where_none_is() {
+    let core = Core::default();
+    let info = |id: &str, models: &[&str]| AccountInfo {
+        id: AccountId::new(id),
+        dialects: vec![Dialect::Anthropic],
+        login: false,
+        models: models.iter().map(ToString::to_string).collect(),
+    };
+    let infos = vec![info("small", &["haiku"]), info("large", &["sonnet", "opus"])];
+    let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
+    let mut asks = Asks::new(infos, allowance, Some("client".to_owned()), Arc::default(), |_| None);
+    let (engine, _inbox) = LoopHandle::channel();
+    let mut answer = |model: Option<&str>| {
+        let mut reply = asked_for(&mut asks, &engine, model);
+        asks.settle(&core, Timestamp::EPOCH);
+        reply.try_recv().unwrap().map(|granted| granted.take().unwrap().account.to_string())
+    };
+    assert_eq!(answer(Some("claude-sonnet-4-5-20250929")), Ok("large".to_owned()));
+    assert_eq!(answer(Some("claude-haiku-4-5")), Ok("small".to_owned()));
+    assert_eq!(answer(None), Ok("small".to_owned()), "a list of models, for one");
+    let Err(Denied::NoAccount { reason }) = answer(Some("gpt-5")) else { panic!("it goes out") };
+    assert!(
+        reason.contains("`gpt-5`") && reason.contains("`small` is for haiku; `large` is for sonnet, opus"),
+        "{reason}"
+    );
 }

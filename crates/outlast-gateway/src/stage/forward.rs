@@ -41,8 +41,6 @@ pub(crate) enum Tried {
     Answer(Response<Answer>),
     /// To be ruled on.
     Refused(Box<Refused>),
-    /// The gateway cannot send it at all.
-    Failed(OwnError),
 }
 
 /// A refusal with everything needed to pass it on.
@@ -70,22 +68,17 @@ pub(crate) struct Ready {
     pub(crate) exchange: Exchange,
     pub(crate) dialect: Dialect,
     pub(crate) outgoing: Outgoing,
-    /// The account's credential, or why there is none.
+    /// The account's credential, or why there is none; where there is one, the exchange has begun.
     pub(crate) credential: Result<Arc<Credential>, CredentialError>,
 }
 
 /// Sends the request and waits for the head of the answer.
 pub(crate) async fn send(shared: Arc<Shared>, ready: Ready) -> Tried {
-    let Ready { upstream, mut exchange, dialect, outgoing, credential } = ready;
+    let Ready { upstream, exchange, dialect, outgoing, credential } = ready;
     let mut credential = match credential {
         Ok(credential) => credential,
         Err(error) => return no_credential(exchange, &upstream, &error.to_string()),
     };
-    if let Err(error) = exchange.begin(&shared.ledger, dialect, &outgoing) {
-        tracing::error!(%error, "an exchange cannot be recorded, so it is not sent");
-        let message = format!("outlast: the ledger takes no exchange: {error}");
-        return Tried::Failed(OwnError::new(StatusCode::SERVICE_UNAVAILABLE, "ledger_unavailable", message));
-    }
     let mut answer = call(&shared, &upstream, &outgoing, &credential).await;
     if answer.as_ref().is_ok_and(|a| a.status() == StatusCode::UNAUTHORIZED)
         && let Ok(renewed) = upstream.credentials.renew(&credential).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use outlast_core::Timestamp;
 
 use super::facts::Facts;
@@ -75,13 +75,18 @@ pub(crate) async fn read(
     received_at: Timestamp,
 ) -> Result<Inbound, Unreadable> {
     let Routed { endpoint, path, attempt } = routed;
+    let too_long = || {
+        let message = format!("outlast: the request is longer than {bytes_max} bytes");
+        let error = OwnError::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_long", message);
+        Unreadable::Answer(error, endpoint.dialect)
+    };
+    // One that says how long it is need not be sent first.
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_long());
+    }
     let body = match Limited::new(body, bytes_max).collect().await {
         Ok(whole) => whole.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("outlast: the request is longer than {bytes_max} bytes");
-            let error = OwnError::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_long", message);
-            return Err(Unreadable::Answer(error, endpoint.dialect));
-        }
+        Err(error) if error.is::<LengthLimitError>() => return Err(too_long()),
         Err(_) => return Err(Unreadable::Gone),
     };
     let facts = facts::read(endpoint, &path, &body);

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use outlast_gateway::{Provider as Kind, RefusalKind, Ruling, Timeouts};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use outlast_core::AccountId;
+use outlast_gateway::{Credentials, Provider as Kind, RefusalKind, Ruling, Secret, Shape, Source, Timeouts, Upstream};
 use outlast_journal::Outcome;
 
 use crate::support::{AGENT_KEY, CANARY, Provider, Reply, World, upstream};
@@ -108,4 +110,38 @@ async fn a_paid_answer_that_is_kept_back_is_read_on_while_its_provider_need_not_
     assert_eq!((answer.status, answer.whole, answer.text() == piece.repeat(100)), (200, true, true));
     let row = world.rows().await.remove(0);
     assert_eq!(row.response_bytes, 100 * piece.len() as u64);
+}
+
+#[test]
+fn a_request_for_which_no_file_can_be_opened_is_held() {
+    // The limit is of a whole process.
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "holding::with_no_file_left", "--ignored", "--nocapture"]);
+    assert!(child.status().unwrap().success());
+}
+
+#[tokio::test]
+#[ignore = "its parent runs it in a process of its own"]
+async fn with_no_file_left() {
+    let key = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(key.path(), CANARY).unwrap();
+    let from_file = || Credentials::new(Shape::Key, Source::File(key.path().to_owned()));
+    let from_memory = || Credentials::new(Shape::Key, Source::Text(Secret::new(CANARY)));
+    for credentials in [from_memory(), from_file()] {
+        let provider = Provider::start(vec![Reply::json("{}")]).await;
+        let account =
+            Upstream::new(AccountId::from("acc"), Kind::Anthropic, &provider.base_url(), credentials).unwrap();
+        let world = World::around(provider, account, |b| b).await;
+        let mut client = world.client().await;
+        client.send("GET /nothing", b"").await;
+        assert_eq!(client.receive().await.status, 404, "its connection is served");
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, 3, hard).unwrap();
+        client.send(&format!("POST /v1/messages\r\nx-api-key: {AGENT_KEY}"), b"{}").await;
+        let answered = tokio::time::timeout(Duration::from_millis(500), client.receive()).await;
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+        assert!(answered.is_err(), "{answered:?}");
+        assert_eq!(client.receive().await.status, 200);
+        assert!(world.admission.refusals.lock().unwrap().is_empty(), "no account is at fault");
+    }
 }

@@ -1,7 +1,9 @@
 //! Keys: who may ask, and what those hear who may not.
 
+use std::time::Duration;
+
 use outlast_core::AccountId;
-use outlast_gateway::{Credentials, Denied, Provider as Kind, Repeated, Secret, Shape, Source, Upstream};
+use outlast_gateway::{Credentials, Denied, Provider as Kind, Repeated, Secret, Shape, Source, Timeouts, Upstream};
 
 use crate::support::{AGENT_KEY, AgentKey, Provider, Reply, World};
 
@@ -64,6 +66,39 @@ async fn an_overlong_request_is_refused_before_it_is_asked_for() {
     assert_eq!((answer.status, answer.header("x-outlast-error")), (413, Some("request_too_long")));
     assert_eq!(answer.json()["error"]["type"], "request_too_large");
     assert!(world.admission.asks.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn one_that_says_that_it_is_overlong_need_not_be_sent_first() {
+    let world = World::with(Kind::OpenAi, vec![], |b| b.request_bytes_max(100)).await;
+    let mut client = world.client().await;
+    let head = format!("POST /v1/chat/completions\r\nauthorization: Bearer {AGENT_KEY}\r\ncontent-length: 101");
+    // Not a byte of its body follows.
+    client.send(&head, b"").await;
+    let answer = tokio::time::timeout(Duration::from_secs(10), client.receive()).await.expect("its body is waited for");
+    assert_eq!((answer.status, answer.header("x-outlast-error")), (413, Some("request_too_long")));
+    assert_eq!(answer.json()["error"]["code"], "request_too_long");
+    assert!(world.admission.asks.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_closed_after_a_while() {
+    let gate = std::sync::Arc::new(tokio::sync::Notify::new());
+    let timeouts = Timeouts { client: Duration::from_millis(200), ..Timeouts::default() };
+    let slow = Reply::default().gate(&gate).bytes(&b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"[..]);
+    let world = World::with(Kind::Anthropic, vec![slow], |b| b.timeouts(timeouts)).await;
+    // One that has said what it wants is not, however long its answer takes.
+    let mut asks = world.client().await;
+    asks.send(&format!("POST /v1/messages\r\nx-api-key: {AGENT_KEY}"), b"{}").await;
+    world.provider.arrival().await;
+    for begun in ["", "POST /v1/messages HTTP/1.1\r\nhost: x\r\n"] {
+        let mut client = world.client().await;
+        client.write(begun.as_bytes()).await;
+        let answer = tokio::time::timeout(Duration::from_secs(10), client.try_receive()).await;
+        assert!(answer.is_ok(), "it is kept for ever after {begun:?}");
+    }
+    gate.notify_one();
+    assert_eq!(asks.receive().await.status, 200);
 }
 
 #[tokio::test]

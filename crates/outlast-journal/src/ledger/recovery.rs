@@ -20,16 +20,12 @@ pub struct Recovery {
     pub unreadable: Vec<PathBuf>,
 }
 
-/// What lies in a spool folder.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    /// What is to be said of those that nobody ended is known already.
-    exchanges: Vec<(String, Slot, Option<Reckoning>)>,
-    unreadable: Vec<PathBuf>,
-}
+/// How many files are read at a time, and how many empty ones are kept open from then on: a process may open few, and what
+/// was left may be very many.
+const OPEN_MAX: usize = 32;
 
-/// Sorts what lies in `folder`; the files of exchanges that never began are free at once.
-pub(super) fn collect(folder: &Path, reckon: impl Fn(&Unfinished<'_>) -> Reckoning) -> Result<(Slots, Left), Error> {
+/// Finds what lies in `folder`, in the order of its names, so that the same folder always enters the ledger in the same order.
+pub(super) fn collect(folder: &Path) -> Result<(Slots, Vec<PathBuf>), Error> {
     let mut next = 0;
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| fault::io(folder, "list", error))? {
@@ -40,37 +36,49 @@ pub(super) fn collect(folder: &Path, reckon: impl Fn(&Unfinished<'_>) -> Reckoni
             found.push(path);
         }
     }
-    // By name, so that the same folder always enters the ledger in the same order.
     found.sort();
-    let slots = Slots::new(folder, next);
-    let mut left = Left::default();
-    for path in found {
-        let slot = Slot::open(path)?;
+    Ok((Slots::new(folder, next), found))
+}
+
+/// Writes what was left into the ledger; the files of exchanges that never began are free at once.
+pub(super) fn keep(
+    left: &[PathBuf],
+    ledger: &Ledger,
+    reckon: impl Fn(&Unfinished<'_>) -> Reckoning,
+) -> Result<Recovery, Error> {
+    let mut recovery = Recovery::default();
+    for some in left.chunks(OPEN_MAX) {
+        keep_some(some, ledger, &reckon, &mut recovery)?;
+        // Each is used again, and stays open until then.
+        ledger.shared.slots.keep_free(OPEN_MAX);
+    }
+    Ok(recovery)
+}
+
+fn keep_some(
+    left: &[PathBuf],
+    ledger: &Ledger,
+    reckon: impl Fn(&Unfinished<'_>) -> Reckoning,
+    recovery: &mut Recovery,
+) -> Result<(), Error> {
+    let mut under_way = Vec::new();
+    for path in left {
+        let slot = Slot::open(path.clone())?;
         match slot.read()? {
             Parsed::Exchange(contents) => {
                 let Contents { opening, head, answer, end, .. } = *contents;
                 let unfinished = Unfinished { opening: &opening, head: head.as_ref(), answer: &answer };
                 let reckoning = end.is_none().then(|| reckon(&unfinished));
-                left.exchanges.push((opening.exchange, slot, reckoning));
+                let (promise, pending) = pending::pair(slot.path());
+                // Refused only when the keeper has panicked; the promise in the message says so.
+                let finished = Finished { slot, end: None, reckoning, promise: Some(promise) };
+                drop(ledger.shared.sender.send(Message::Finished(finished)));
+                under_way.push((opening.exchange, pending));
             }
-            Parsed::NeverBegan => slots.put_back(slot),
-            Parsed::Unreadable => left.unreadable.push(slot.set_aside()?),
+            Parsed::NeverBegan => ledger.shared.slots.put_back(slot),
+            Parsed::Unreadable => recovery.unreadable.push(slot.set_aside()?),
         }
     }
-    Ok((slots, left))
-}
-
-/// Writes what was left into the ledger.
-pub(super) fn keep(left: Left, ledger: &Ledger) -> Result<Recovery, Error> {
-    let mut under_way = Vec::new();
-    for (exchange, slot, reckoning) in left.exchanges {
-        let (promise, pending) = pending::pair(slot.path());
-        // Refused only when the keeper has panicked; the promise in the message says so.
-        let finished = Finished { slot, end: None, reckoning, promise: Some(promise) };
-        drop(ledger.shared.sender.send(Message::Finished(finished)));
-        under_way.push((exchange, pending));
-    }
-    let mut recovery = Recovery { kept: Vec::new(), unreadable: left.unreadable };
     for (exchange, pending) in under_way {
         match pending.wait() {
             Ok(()) => recovery.kept.push(exchange),
@@ -79,5 +87,5 @@ pub(super) fn keep(left: Left, ledger: &Ledger) -> Result<Recovery, Error> {
             Err(error) => return Err(error),
         }
     }
-    Ok(recovery)
+    Ok(())
 }

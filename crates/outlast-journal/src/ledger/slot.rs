@@ -56,9 +56,15 @@ impl Slots {
                 return;
             }
         }
-        if let Err(error) = fs::remove_file(&slot.path) {
-            // Its exchange is found to be in the ledger already at the next start.
-            tracing::warn!(path = %slot.path.display(), %error, "cannot remove a spool file");
+        slot.remove();
+    }
+
+    /// Keeps no more than `most` empty files open, and removes the others.
+    pub(super) fn keep_free(&self, most: usize) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = most.min(free.len());
+        for slot in free.drain(kept..) {
+            slot.remove();
         }
     }
 }
@@ -75,6 +81,14 @@ impl Slot {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Removes the file of an exchange that is in the ledger or never began.
+    fn remove(self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            // Its exchange is found to be in the ledger already at the next start.
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove a spool file");
+        }
     }
 
     /// Appends all `parts` in one system call where the system allows.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use nix::sys::resource::{Resource, setrlimit};
 use outlast_core::{AttemptId, RunId, TaskId, Timestamp};
 use outlast_journal::{BodyHash, Closing, Error, ExchangeRow, Journal, JournalReader, Ledger, Outcome, Recovery};
 use outlast_journal::{Reckoning, Selection, Spool, Totals, Usage};
@@ -275,4 +276,35 @@ fn what_a_crash_left_unfinished_is_reckoned_and_what_had_ended_is_not() {
     assert_eq!(reader.exchanges_after(2, |row| rows.push(row)).unwrap(), 3);
     assert_eq!(rows.len(), 4, "only what is new");
     assert_eq!(reader.exchanges_after(3, |_| panic!("there is nothing new")).unwrap(), 3);
+}
+
+#[test]
+fn very_many_exchanges_that_a_crash_left_are_kept_by_a_process_that_may_open_few_files() {
+    // The limit is of a whole process.
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "ledger::with_few_files", "--ignored", "--nocapture"]);
+    assert!(child.status().unwrap().success());
+}
+
+#[test]
+#[ignore = "its parent runs it in a process of its own"]
+fn with_few_files() {
+    const LEFT: usize = 600;
+    let crashed = tempfile::tempdir().unwrap();
+    {
+        let open = open();
+        let under_way: Vec<Spool> = (0..LEFT).map(|n| open.begin(&format!("x{n:03}"), b"?", &[b"half of "])).collect();
+        copy(open.folder.path(), crashed.path());
+        drop(under_way);
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, 120, 120).unwrap();
+    let journal = Journal::open(crashed.path().join("journal.db")).unwrap();
+    let (_ledger, recovery) = Ledger::open(&journal).unwrap();
+    assert_eq!((recovery.kept.len(), recovery.unreadable.len()), (LEFT, 0));
+    let mut rows = 0;
+    journal.reader().unwrap().exchanges_after(0, |_| rows += 1).unwrap();
+    assert_eq!(rows, LEFT);
+    // What is left of the folder is free: it is there to be used again, and opened by the next start.
+    let spool = files(crashed.path(), "spool");
+    assert!(spool.iter().all(|(_, len)| *len == 0) && spool.len() <= 32, "{}", spool.len());
 }

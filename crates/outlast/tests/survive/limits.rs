@@ -312,3 +312,30 @@ fn a15_in_flight_requests_whose_account_runs_out_do_not_run_into_the_next_togeth
     assert!(moved[7] - moved[0] >= 3 * THINKS_MS, "{moved:?}");
     world.nothing_is_left();
 }
+
+#[test]
+fn an_account_is_used_for_its_models_alone_and_another_model_is_refused_by_name() {
+    let world = World::new();
+    two_accounts(&world);
+    let accounts = std::fs::read_to_string(world.env.config_file()).unwrap();
+    let of = |first: &str, second: &str| {
+        let accounts = accounts.replacen("key_file", &format!("models = [{first:?}]\nkey_file"), 1);
+        let (main, other) = accounts.split_at(accounts.find("[account.second]").unwrap());
+        format!("{main}{}", other.replacen("key_file", &format!("models = [{second:?}]\nkey_file"), 1))
+    };
+    let program = env!("CARGO_BIN_EXE_outlast");
+    let both = format!(
+        "land = \"auto\"\n\n[agent.both]\nkind = \"command\"\naccounts = [\"main\", \"second\"]\n\
+         command = [{program:?}, \"__agent\", \"--model\", \"claude-sonnet-4-5-20250929\", \"{{goal_file}}\"]"
+    );
+    let keys = "writes = [\"parts/one.txt\"]\nagent = \"both\"\nretries = 0";
+    world.plan(&Plan::new(&both).task("one", "write parts/one.txt \"part one\\n\"", keys));
+    world.env.write_config(&of("haiku", "opus")).unwrap();
+    world.run(&["run", "--yes"]).ends(5);
+    assert!(world.provider.model_requests().is_empty(), "nobody is asked for it");
+    world.run(&["log", "one"]).ends(0).says("no account of this agent is for `claude-sonnet-4-5-20250929`");
+    world.env.write_config(&of("haiku", "sonnet")).unwrap();
+    world.run(&["retry", "one"]).ends(0);
+    world.all_are("landed");
+    assert!(world.provider.model_requests().iter().all(|entry| entry.key == "sk-other"));
+}

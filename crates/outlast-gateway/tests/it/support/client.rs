@@ -59,6 +59,11 @@ impl Client {
         self.stream.write_all(&[text.as_bytes(), body].concat()).await.unwrap();
     }
 
+    /// Sends these bytes as they are.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
     /// Reads until the body, without its framing, has at least `len` bytes; the answer must be in chunks.
     pub(crate) async fn receive_body_bytes(&mut self, len: usize) -> Vec<u8> {
         let head_end = self.head_end().await.unwrap();

@@ -27,8 +27,12 @@ use super::wire::Wire;
 /// Longest answer that is read: a list of models is a few hundred kilobytes at most.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// How long the gateway waits, well within a trip's own limit.
-const TIMEOUTS: Timeouts =
-    Timeouts { connect: Duration::from_secs(15), head: Duration::from_secs(45), idle: Duration::from_secs(15) };
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(15),
+    head: Duration::from_secs(45),
+    idle: Duration::from_secs(15),
+    client: Duration::from_secs(45),
+};
 
 /// The living gateway.
 #[derive(Clone)]
