@@ -17,12 +17,6 @@ const JSON_LENGTH_MAX: usize = 4_000;
 
 /// How a report begins, whoever prints it: with a word for a failure…
 const MARKERS: &[&str] = &[
-    "error",
-    "api error",
-    "apierror",
-    "fatal",
-    "llm error",
-    "provider error",
     "provider.",
     "request failed",
     "request rejected",
@@ -33,6 +27,9 @@ const MARKERS: &[&str] = &[
     "exceeded retry limit",
     "stream disconnected",
 ];
+
+/// … by itself, or before what went wrong, and not before the name of a test or a file …
+const WORDS: &[&str] = &["error", "api error", "apierror", "fatal", "llm error", "provider error"];
 
 /// … or as the sentences of providers and CLIs themselves do.
 const SENTENCES: &[&str] = &[
@@ -131,10 +128,15 @@ fn begins_as_one(bare: &str) -> bool {
     if MARKERS.iter().chain(SENTENCES).any(|beginning| bare.starts_with(beginning)) || status_first(bare).is_some() {
         return true;
     }
+    let names_it =
+        |rest: &str| rest.starts_with([':', '(', '[']) || rest.starts_with("code") || status_first(rest).is_some();
+    if WORDS.iter().any(|word| bare.strip_prefix(word).is_some_and(|rest| names_it(rest.trim_start()))) {
+        return true;
+    }
     // `ThrottlingException: …`, `rate_limit_error: …`, `google.api_core.exceptions.ResourceExhausted: 429 …`.
-    let name = bare.split([':', ' ', '(']).next().unwrap_or_default();
+    let name = bare.split([':', '(']).next().unwrap_or_default();
     let is_name = name.len() < bare.len() && ["exception", "error", "exhausted"].iter().any(|end| name.ends_with(end));
-    is_name && !name.contains('/')
+    is_name && !name.contains(['/', ' '])
 }
 
 /// The status that a report begins with, after what it calls itself: `Error code: 403 - You've reached …`.
@@ -162,9 +164,9 @@ fn of_a_provider(status: Option<u16>, text: &str) -> Option<Class> {
     let says = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
     let class = classify(status, text);
     let is_theirs = match class {
-        Class::WindowQuota | Class::Billing | Class::MinuteLimit | Class::ContextOverflow | Class::CorruptSession => {
-            true
-        }
+        Class::WindowQuota | Class::Billing | Class::ContextOverflow | Class::CorruptSession => true,
+        // An identifier of the code that is worked on may have it in its name.
+        Class::MinuteLimit => status == Some(429) || says(MINUTE),
         Class::Overload => says(&["overloaded", "no capacity", "api error", "529", "serviceunavailableexception"]),
         Class::Network => says(&["mid-response", "stream disconnected", "unable to connect to api", "api error"]),
         Class::Auth => says(&["api key", "api-key", "authenticat", "oauth", "/login", "api error"]),
@@ -172,6 +174,20 @@ fn of_a_provider(status: Option<u16>, text: &str) -> Option<Class> {
     };
     is_theirs.then_some(class)
 }
+
+/// What providers call a limit per minute.
+const MINUTE: &[&str] = &[
+    "rate limit",
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "rate_limit_reached",
+    "too many requests",
+    "throttl",
+    "resource_exhausted",
+    "status: 429",
+    "status 429",
+    "(429)",
+];
 
 /// A line without what colours it.
 fn plain(line: &str) -> String {
@@ -206,6 +222,9 @@ mod tests {
             ("5-hour limit reached ∙ resets 2am", Class::WindowQuota),
             ("Connection closed mid-response", Class::Network),
             ("API Error: Connection error.", Class::Network),
+            ("API Error (Connection error.)", Class::Network),
+            ("API Error: Request rejected (429) · slow down", Class::MinuteLimit),
+            ("Error 429: slow down", Class::MinuteLimit),
             ("429 Too Many Requests", Class::MinuteLimit),
             ("rate_limit_error: slow down", Class::MinuteLimit),
             ("google.api_core.exceptions.ResourceExhausted: 429 slow down", Class::MinuteLimit),
@@ -233,6 +252,9 @@ mod tests {
             "npm error code E401 Unauthorized",
             "error: could not compile `client` due to 2 previous errors",
             "AssertionError: expected 403, found 200",
+            "ERROR tests/test_rate_limit.py::test_waits",
+            "ERROR the rate limit of the client is not set",
+            "Error: tests/test_rate_limit.py: 1 failed",
             "404 tests passed",
             r#"{"result":"You've hit your limit"}"#,
             "",
