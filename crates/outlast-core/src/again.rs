@@ -56,7 +56,7 @@ pub(crate) fn retried(run: &mut Run, index: Index) {
         return;
     }
     if !planted(Bug::RetryKeepsTries) {
-        (task.tries_used, task.free_retries, task.losses) = (0, 0, 0);
+        (task.tries_used, task.free_retries, task.losses, task.startups) = (0, 0, 0, 0);
         task.waits = 0;
     }
     wait_again(run, index);

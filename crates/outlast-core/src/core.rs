@@ -298,6 +298,7 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     let seed = run.spec.seed;
     let task = &mut run.tasks[index as usize];
     task.losses = if retry::is_loss(task, class) { task.losses.saturating_add(1) } else { 0 };
+    task.startups = if class == Class::Startup { task.startups.saturating_add(1) } else { 0 };
     let is_lost_too_often = task.losses > retry::LOSSES_FREE_MAX;
     let why = if is_lost_too_often { retry::lost_too_often(&why, task.losses) } else { why };
     task.last_failure = Some(Failure { class, why });
@@ -330,6 +331,7 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     let stated = stated.filter(|_| !may_go_elsewhere && !planted(Bug::StatedIgnored)).unwrap_or(at);
     let again = class.remedy() != Remedy::Person
         && task.tries_used <= task.spec.retries
+        && (task.spec.startup_retries.is_none_or(|most| task.startups <= most))
         && (is_limit || task.free_retries <= retry::FREE_RETRIES_MAX);
     task.parked_for = (is_limit && again).then_some(class);
     if task.stale {

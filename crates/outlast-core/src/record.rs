@@ -316,6 +316,10 @@ pub struct TaskSpec {
     pub retries: u32,
     /// Whether it is pointless to start it while every account is closed.
     pub needs_quota: bool,
+    /// How many tries in a row may follow one that never began (`startup`): the next would wait as long for nothing. Absent
+    /// where only `retries` says it, as in journals from before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_retries: Option<u32>,
 }
 
 /// Who works on a task from its next attempt on.

@@ -41,6 +41,9 @@ pub struct Task {
     /// How many attempts in a row were lost (`vanished`) before they had changed anything.
     #[serde(default)]
     pub losses: u32,
+    /// How many attempts in a row never began (`startup`).
+    #[serde(default)]
+    pub startups: u32,
     /// The commit its change is measured against, once a workspace exists.
     pub base: Option<Oid>,
     /// The CLI's session that a next attempt can continue.
@@ -242,6 +245,7 @@ impl Task {
             free_retries: 0,
             waits: 0,
             losses: 0,
+            startups: 0,
             base: None,
             session: None,
             checkpoint: None,

@@ -211,6 +211,7 @@ pub(crate) fn task_spec(settings: &[&str]) -> TaskSpec {
         accounts: list("quota").into_iter().map(AccountId::from).collect(),
         retries: value(settings, "retries").map_or(0, |n| n.parse().unwrap()),
         needs_quota: value(settings, "quota").is_some(),
+        startup_retries: value(settings, "startups").map(|n| n.parse().unwrap()),
     }
 }
 

@@ -97,6 +97,7 @@ fn facts_of_v1() -> Vec<Fact> {
         accounts: vec![AccountId::new("api")],
         retries: 2,
         needs_quota: true,
+        startup_retries: None,
     };
     let run = RunSpec {
         plan: "9f".to_owned(),

@@ -107,8 +107,12 @@ fn task_spec(context: &Context, plan: &Plan, task: &Task) -> Result<TaskSpec, Er
         needs_quota: !is_command || !agent.accounts.is_empty(),
         accounts,
         retries: task.retries,
+        startup_retries: Some(STARTUP_RETRIES),
     })
 }
+
+/// How many tries in a row follow one that never began: a program that hangs at its start twice does so each time.
+const STARTUP_RETRIES: u32 = 1;
 
 /// What it means for a task of a plan to be given to another of its agents.
 ///

@@ -164,6 +164,7 @@ fn start_run(
         accounts: Vec::new(),
         retries: 2,
         needs_quota: false,
+        startup_retries: None,
     };
     let live = (run == "r").then(|| (TaskId::from("live"), spec()));
     let others = (0..tasks).map(|i| {

@@ -8,7 +8,7 @@ mod end;
 mod landing;
 
 use outlast_core::class::{Class, Remedy};
-use outlast_core::record::{EndReason, Fact, LandingCause, Verdict};
+use outlast_core::record::{EndReason, Fact, LandingCause, TaskSpec, Verdict};
 use outlast_core::retry::{FREE_RETRIES_MAX, LOSSES_FREE_MAX};
 use outlast_core::{Core, Record, Stream, Timestamp};
 
@@ -53,6 +53,8 @@ struct TaskView {
     /// The stated end of a limit that its agent reported.
     not_before: Option<Timestamp>,
     losses: u32,
+    /// Attempts in a row that never began.
+    startups: u32,
     /// Only a person can help.
     needs_person: bool,
     verified: bool,
@@ -94,14 +96,16 @@ impl TaskView {
     }
 
     /// Whether no further try is allowed or of use.
-    const fn is_spent(&self, retries: u32) -> bool {
-        self.needs_person || self.tries > retries || self.is_lost
+    fn is_spent(&self, spec: &TaskSpec) -> bool {
+        let never_begins = spec.startup_retries.is_some_and(|most| self.startups > most);
+        self.needs_person || self.tries > spec.retries || self.is_lost || never_begins
     }
 
     /// An attempt failed, or the check of its work; `living` is the attempt.
     fn failed(&mut self, class: Class, living: Option<&Live>) {
         let is_loss = class == Class::Vanished && living.is_some_and(|live| live.spawned && !live.advanced);
         self.losses = if is_loss { self.losses + 1 } else { 0 };
+        self.startups = if class == Class::Startup { self.startups + 1 } else { 0 };
         match class.remedy() {
             Remedy::Later if self.losses > LOSSES_FREE_MAX => self.tries += 1,
             Remedy::Retry => {
@@ -177,12 +181,12 @@ impl Referee {
             Fact::Verified { number, verdict } => self.verified(scenario, spot, *number, verdict),
             Fact::RetryRequested => {
                 self.view_mut(spot).not_before = None;
-                let retries = scenario.task(spot).spec.retries;
+                let spec = &scenario.task(spot).spec;
                 let view = self.view_mut(spot);
-                Invariant::TriesKept.holds(view.is_spent(retries) || view.free + view.tries > 0, || {
+                Invariant::TriesKept.holds(view.is_spent(spec) || view.free + view.tries > 0, || {
                     format!("{spot:?}: again after {view:?}")
                 })?;
-                (view.tries, view.free, view.losses) = (0, 0, 0);
+                (view.tries, view.free, view.losses, view.startups) = (0, 0, 0, 0);
                 (view.needs_person, view.is_lost) = (false, false);
                 Ok(())
             }

@@ -145,6 +145,8 @@ impl TaskPlan {
             accounts: accounts_wanted.iter().map(|&i| accounts[i].clone()).collect(),
             retries: u32::try_from(rng.between((0, 3))).unwrap_or(0),
             needs_quota: rng.chance(700),
+            // Some tasks are of journals that do not know of it.
+            startup_retries: (!task.is_multiple_of(3)).then_some(1),
         };
         Self { id: TaskId::new(format!("t{task}")), spec, needs, scope, accounts: accounts_wanted }
     }

@@ -77,6 +77,25 @@ fn what_is_lost_again_and_again_before_it_changes_anything_uses_up_its_tries() {
     assert_eq!(task(&(journal + &late)).losses, 4);
 }
 
+#[test]
+fn d05_what_never_begins_is_tried_once_more_however_many_tries_there_are() {
+    let task = |journal: &str| core(journal).runs[&run()].tasks[0].clone();
+    let never = |number: u32| format!("\n a start {number}\n a ending {number} startup\n a ended {number}");
+    let other = |number: u32| format!("\n a start {number}\n a ending {number} crash\n a ended {number}");
+    let once = format!("run\n task a retries=5 startups=1{}", never(1));
+    assert!(matches!(task(&once).phase, Phase::Waiting { .. }));
+    let failed = task(&(once.clone() + &never(2)));
+    assert_eq!((failed.phase, failed.tries_used, failed.startups), (Phase::Failed, 2, 2));
+    // One that began in between begins a new row, and so does a person's word.
+    let apart = task(&(once.clone() + &other(2) + &never(3)));
+    assert_eq!((apart.startups, matches!(apart.phase, Phase::Waiting { .. })), (1, true));
+    let again = task(&(once.clone() + &never(2) + "\n a retry" + &never(3)));
+    assert_eq!((again.startups, matches!(again.phase, Phase::Waiting { .. })), (1, true));
+    // A journal that does not know of it is read as it was written.
+    let old = task(&(once.replace(" startups=1", "") + &never(2) + &never(3)));
+    assert_eq!((old.attempts, matches!(old.phase, Phase::Waiting { .. })), (3, true));
+}
+
 /// The first task after these lines: what it is called, until when it waits, and how many of its tries are used.
 fn waits(journal: &str) -> (&'static str, Option<i64>, u32) {
     let task = &core(journal).runs[&run()].tasks[0];
@@ -216,6 +235,7 @@ fn added() -> impl Strategy<Value = Fact> {
             accounts: vec!["m".into()],
             retries: 1,
             needs_quota,
+            startup_retries: None,
         })
     })
 }

@@ -15,8 +15,7 @@ impl Referee {
         Invariant::PausedRunsRest.holds(run.goes_on, || format!("{spot:?} starts"))?;
         Invariant::BudgetKept.holds(!run.reached, || format!("{spot:?} starts while the budget is reached"))?;
         Invariant::OneAttemptAtATime.holds(!view.is_busy(), || format!("{spot:?} starts beside {view:?}"))?;
-        Invariant::TriesKept
-            .holds(!view.is_spent(plan.spec.retries), || format!("{spot:?} is tried again after {view:?}"))?;
+        Invariant::TriesKept.holds(!view.is_spent(&plan.spec), || format!("{spot:?} is tried again after {view:?}"))?;
         let closed = |account: &usize| self.shut[*account] || self.closed[*account].is_some_and(|until| until > at);
         let (accounts, needs_quota) = match &view.accounts {
             Some(given) => (given, true),

@@ -47,7 +47,7 @@ impl Referee {
                     Phase::Done(_) => view_of_task.has_result() && !view.could_land(scenario, r, i),
                     Phase::Discarded => view_of_task.discarded,
                     Phase::Stale => view_of_task.spoilt,
-                    Phase::Failed => view_of_task.is_spent(plan.tasks[i].spec.retries) || view_of_task.spoilt,
+                    Phase::Failed => view_of_task.is_spent(&plan.tasks[i].spec) || view_of_task.spoilt,
                     Phase::Blocked { .. } => view.is_blocked(scenario, r, i),
                     _ => false,
                 };
@@ -64,7 +64,7 @@ impl RunView {
         let view = &self.tasks[task];
         view.verified
             || view.discarded
-            || view.is_spent(scenario.runs[run].tasks[task].spec.retries)
+            || view.is_spent(&scenario.runs[run].tasks[task].spec)
             || self.is_blocked(scenario, run, task)
     }
 

@@ -35,7 +35,11 @@ fn d01_standard_input_is_at_its_end_from_the_start() {
 
 #[test]
 fn d05_an_agent_that_never_says_a_word_failed_at_the_start_after_one_more_try() {
-    ends_with(&shell("sleep 1000", "retries = 1\ntimeout = \"1s\""), "startup", 2);
+    // However many tries it has.
+    for retries in [1, 2, 20] {
+        ends_with(&shell("sleep 1000", &format!("retries = {retries}\ntimeout = \"1s\"")), "startup", 2);
+    }
+    ends_with(&shell("sleep 1000", "retries = 0\ntimeout = \"1s\""), "startup", 1);
 }
 
 #[test]
