@@ -44,13 +44,14 @@ pub enum MoveOutcome {
         /// Where it is.
         found: Option<Oid>,
     },
-    /// A checkout holds the target and git would not move it there; nothing changed.
+    /// A checkout holds the target and git would not move it there: nothing changed. Or it was ended while it did: the
+    /// command finishes it.
     CheckedOut {
         /// The checkout.
         path: PathBuf,
         /// The command that lands it once the checkout allows.
         command: String,
-        /// What git said.
+        /// What git said, or that it was ended in the midst.
         why: String,
     },
 }
@@ -162,8 +163,10 @@ impl UserRepo {
     }
 
     fn fast_forward(&self, path: PathBuf, step: &Move, lock: &Lock) -> Result<MoveOutcome> {
-        let orig_head = self.orig_head(&path)?;
+        let orig_head = self.git_path(&path, "ORIG_HEAD")?;
         let before = durable::read(&orig_head)?;
+        let index_lock = self.git_path(&path, "index.lock")?;
+        let was_locked = index_lock.exists();
         let answer = self
             .git()
             .in_checkout(&path)
@@ -187,17 +190,75 @@ impl UserRepo {
             Some(_) => {}
             None => durable::remove(&orig_head)?,
         }
-        let command = command(&path, step);
-        Ok(MoveOutcome::CheckedOut { path, command, why: answer.stderr() })
+        if answer.code().is_some() {
+            let command = command(&path, step);
+            return Ok(MoveOutcome::CheckedOut { path, command, why: answer.stderr() });
+        }
+        let lock = (!was_locked && index_lock.exists()).then_some(index_lock);
+        let command = self.finishing_command(&path, step, lock.as_deref())?;
+        let why =
+            "git was ended from outside while it moved that checkout, and left it in between; the command puts what \
+                   it had written into the stash, with whatever you have changed in the same files since, and lands"
+                .to_owned();
+        Ok(MoveOutcome::CheckedOut { path, command, why })
     }
 
-    /// Where git keeps the `ORIG_HEAD` of a checkout.
-    fn orig_head(&self, checkout: &Path) -> Result<PathBuf> {
-        let said = self
-            .git()
-            .in_checkout(checkout)
-            .args(["rev-parse", "--path-format=absolute", "--git-path", "ORIG_HEAD"])
+    /// The command that finishes what a git began that was ended in the midst of a checkout. What is in the way is what that
+    /// had written: git looks that all of it is as in the commit before it writes any. A person may have edited it since, and
+    /// so it is not removed but stashed; all else they have stays where it is.
+    fn finishing_command(&self, checkout: &Path, step: &Move, lock: Option<&Path>) -> Result<String> {
+        let mut commands = Vec::new();
+        if let Some(lock) = lock {
+            commands.push(format!("rm -f {}", quoted(&lock.display().to_string())));
+        }
+        let written = self.written_by_halves(checkout, step)?;
+        if !written.is_empty() {
+            let paths: Vec<String> = written.iter().map(|path| quoted(path)).collect();
+            let place = quoted(&checkout.display().to_string());
+            let paths = paths.join(" ");
+            commands.push(format!("git -C {place} --literal-pathspecs stash push --include-untracked -- {paths}"));
+        }
+        commands.push(command(checkout, step));
+        Ok(commands.join(" && "))
+    }
+
+    /// The paths of a landing that are not in the checkout as they were before it.
+    fn written_by_halves(&self, checkout: &Path, step: &Move) -> Result<Vec<String>> {
+        let texts = |said: &[u8]| -> Vec<String> {
+            said.split(|&byte| byte == 0)
+                .filter(|part| !part.is_empty())
+                .map(|part| part.to_str_lossy().into())
+                .collect()
+        };
+        let Some(old) = &step.old else { return Ok(Vec::new()) };
+        let git = || self.git().in_checkout(checkout);
+        let changed = git()
+            .args(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old.as_str(), step.new.as_str()])
             .ok()?;
+        let mut written = Vec::new();
+        // A command line holds so many.
+        for paths in texts(&changed).chunks(500) {
+            let status = [
+                "--no-optional-locks",
+                "--literal-pathspecs",
+                "status",
+                "--porcelain",
+                "-z",
+                "--no-renames",
+                "-uall",
+                "--",
+            ];
+            let said = git().args(status).args(paths).ok()?;
+            // Two letters and a space before each.
+            written.extend(texts(&said).iter().filter_map(|line| line.get(3..).map(str::to_owned)));
+        }
+        Ok(written)
+    }
+
+    /// Where git keeps a file of its own for a checkout.
+    fn git_path(&self, checkout: &Path, name: &str) -> Result<PathBuf> {
+        let said =
+            self.git().in_checkout(checkout).args(["rev-parse", "--path-format=absolute", "--git-path", name]).ok()?;
         Ok(said.strip_suffix(b"\n").unwrap_or(&said).to_path_lossy().into_owned())
     }
 
@@ -270,6 +331,10 @@ fn landing_pin(task: &TaskId) -> String {
 
 /// The command a person can run, with the path quoted for a shell.
 fn command(path: &Path, step: &Move) -> String {
-    let path = path.display().to_string().replace('\'', "'\\''");
-    format!("git -C '{path}' merge --ff-only {}", step.new)
+    format!("git -C {} merge --ff-only {}", quoted(&path.display().to_string()), step.new)
+}
+
+/// As one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -304,6 +304,47 @@ fn a_landing_is_found_again_after_people_built_on_it_amended_or_reset_it() {
 }
 
 #[test]
+fn a_git_that_is_killed_in_the_midst_of_a_checkout_is_told_with_the_command_that_finishes_it() {
+    for killed_at in ["new.rs", "src/a.rs"] {
+        let world = World::with(|repo| write(repo, ".gitattributes", "*.rs filter=ends\n"));
+        git(&world.repo, &["config", "filter.ends.clean", "cat"]);
+        // The parent of a filter's shell is the git that asks for what it is to write.
+        let ends = format!("test -e ../go-on -o %f != {killed_at} || kill -9 $PPID; cat");
+        git(&world.repo, &["config", "filter.ends.smudge", &ends]);
+        std::fs::write(world.repo.join("../go-on"), "").unwrap();
+        let step = step(&world, "main");
+        write(&world.repo, "README.md", "the user's unfinished edit\n");
+        std::fs::remove_file(world.repo.join("../go-on")).unwrap();
+
+        let MoveOutcome::CheckedOut { command, why, .. } = go(&world, &step) else { panic!("it was not killed") };
+        assert!(why.contains("ended from outside"), "{killed_at}: {why}");
+        assert!(world.repo.join(".git/index.lock").exists() && command.contains("index.lock"), "{command}");
+        assert_eq!(world.user.target_state(&step).unwrap(), TargetState::AtOld);
+        assert_eq!(git(&world.repo, &["stash", "list"]), "", "nothing of theirs is written");
+        // What they have changed since is kept, too.
+        write(&world.repo, "new.rs", "written by the user after all\n");
+        std::fs::write(world.repo.join("../go-on"), "").unwrap();
+        let MoveOutcome::CheckedOut { why: again, .. } = go(&world, &step) else { panic!("it went over their file") };
+        assert!(again.contains("index.lock"), "{again}");
+
+        let command = match command.contains("'new.rs'") {
+            true => command,
+            // It was not there when the command was made.
+            false => command
+                .replace(" merge --ff-only", " stash push --include-untracked -- new.rs && git -C . merge --ff-only"),
+        };
+        let done = std::process::Command::new("sh").args(["-c", &command]).current_dir(&world.repo).status().unwrap();
+        assert!(done.success(), "{command}");
+        assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+        assert_eq!(read(&world.repo, "new.rs"), "// new\n");
+        assert_eq!(read(&world.repo, "README.md"), "the user's unfinished edit\n");
+        assert_eq!(git(&world.repo, &["show", "stash@{0}^3:new.rs"]), "written by the user after all");
+        git(&world.repo, &["checkout", "-q", "README.md"]);
+        next_commit_reverts_nothing(&world.repo);
+    }
+}
+
+#[test]
 fn e01_a_lock_of_someone_elses_is_waited_for() {
     let world = World::new();
     let step = step(&world, "outlast/run-1");
