@@ -34,6 +34,9 @@ const TIMEOUTS: Timeouts = Timeouts {
     client: Duration::from_secs(45),
 };
 
+/// How long its ledger may take to write what was answered, before the folder is removed under it.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// The living gateway.
 #[derive(Clone)]
 pub(super) struct Gate {
@@ -83,7 +86,7 @@ impl Gate {
             .admission(admission)
             .ledger(ledger)
             .timeouts(TIMEOUTS)
-            .grace(Duration::ZERO)
+            .grace(GRACE)
             .bind_unix(&socket)
             .build()
             .await?;
