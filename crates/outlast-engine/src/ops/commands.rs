@@ -42,6 +42,8 @@ pub(crate) struct Place {
     pub(crate) timeout: Duration,
     /// Says when nobody waits for them any more.
     pub(crate) token: CancellationToken,
+    /// Whether they may reach the network: only where nothing of the tree is an agent's.
+    pub(crate) may_connect: bool,
 }
 
 impl Place {
@@ -56,6 +58,7 @@ impl Place {
             attempt: id.clone(),
             timeout: task.timeout,
             token: token.clone(),
+            may_connect: false,
         }
     }
 }
@@ -153,7 +156,7 @@ async fn run_one(
         attempt_dir: dir.to_owned(),
         marker: marker.clone(),
         sandbox: sandbox(context, &[&place.cwd, &place.home, &place.temp]),
-        connect_ports: Some(Vec::new()),
+        connect_ports: (!place.may_connect).then(Vec::new),
         containment: ContainmentChoice::Auto,
         timeouts: Timeouts { wall: Some(place.timeout), idle: None, start: None, stderr_is_a_start: false },
         kill_grace: KILL_GRACE,

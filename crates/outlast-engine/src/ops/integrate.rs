@@ -36,6 +36,7 @@ pub(crate) async fn verify(
         attempt: id.clone(),
         timeout: task.timeout,
         token: token.clone(),
+        may_connect: false,
     };
     let commands = plan.run.setup.iter().filter(|_| !context.is_set_up(&id.run, &candidate.tree));
     let setup: Vec<String> = commands.cloned().collect();

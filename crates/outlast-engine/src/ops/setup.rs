@@ -63,6 +63,8 @@ async fn ensure(
         timeout: commands::SETUP_TIMEOUT,
         token: token.clone(),
         cwd: cwd.clone(),
+        // What the user has committed may fetch what it needs; a tree with agents' results in it may send it anywhere.
+        may_connect: base == run_base,
     };
     if let Some(failed) = commands::run(context, &place, "setup", &plan.run.setup).await? {
         return Err(Fault::new(Class::Setup, one_line(&format!("`{}`: {}", failed.command, failed.why))));

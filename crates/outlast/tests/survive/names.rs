@@ -79,6 +79,25 @@ fn e19_k16_ignored_files_and_the_results_of_setup_reach_workspaces_and_verify() 
 }
 
 #[test]
+fn setup_of_what_the_user_has_committed_reaches_a_registry_and_nothing_that_agents_have_changed_does() {
+    let registry = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dial = format!("bash -c ': < /dev/tcp/127.0.0.1/{}'", registry.local_addr().unwrap().port());
+    // Once a result of an agent's is in the tree, setup is as shut as verify.
+    let setup = format!("if test -e parts/one.txt; then ! {dial}; else {dial}; fi && mkdir -p deps && touch deps/made");
+    let world = World::new();
+    world.repo.write(".gitignore", "outlast.toml\ndeps/\n").unwrap();
+    world.repo.commit("Ignore dependencies").unwrap();
+    let keys =
+        |more: &str| format!("{more}\nverify = [\"sh check.sh\", {:?}]", format!("test -e deps/made && ! {dial}"));
+    let part = |id: &str| format!("write parts/{id}.txt \"part {id}\\n\"");
+    let plan = Plan::new(&format!("land = \"auto\"\nsetup = [{setup:?}]"));
+    let plan = plan.task("one", &part("one"), &keys("writes = [\"parts/one.txt\"]"));
+    world.plan(&plan.task("two", &part("two"), &keys("writes = [\"parts/two.txt\"]\nneeds = [\"one\"]")));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+}
+
+#[test]
 fn a_setup_that_fails_is_told_and_costs_no_agent_anything() {
     let world = World::new();
     world.plan(&Plan::new("setup = [\"echo no such registry >&2; exit 7\"]").part("one"));
