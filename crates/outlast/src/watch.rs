@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast_api::{Act, Diagnostic, ExitCode, Status, rfc3339};
 use outlast_core::{Core, Record, RunId, TaskId};
@@ -59,8 +59,35 @@ pub(crate) struct Watch {
     troubles: Option<broadcast::Receiver<Trouble>>,
     /// What was last told of each task's trouble.
     told: BTreeMap<Option<TaskId>, String>,
+    signals: Signals,
+}
+
+/// How soon a signal comes again that is still the same wish: `timeout` sends its own twice, one right after the other, and
+/// a key that is held down sends many.
+const SAME_WISH: Duration = Duration::from_secs(1);
+
+/// The signals by which a person asks for the end.
+struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// When the last one came that was no repetition.
+    last: Option<Instant>,
+}
+
+impl Signals {
+    /// Waits for a signal that is no repetition of the last one; gives the exit code of whoever ends by it.
+    async fn next(&mut self) -> ExitCode {
+        loop {
+            let code = tokio::select! {
+                _ = self.interrupt.recv() => ExitCode::Interrupted,
+                _ = self.terminate.recv() => ExitCode::Terminated,
+            };
+            if self.last.is_none_or(|last| last.elapsed() >= SAME_WISH) {
+                self.last = Some(Instant::now());
+                return code;
+            }
+        }
+    }
 }
 
 impl Watch {
@@ -70,8 +97,11 @@ impl Watch {
             records: engine.handle().subscribe(),
             troubles: engine.troubles(),
             told: BTreeMap::new(),
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
+            signals: Signals {
+                interrupt: listen(SignalKind::interrupt())?,
+                terminate: listen(SignalKind::terminate())?,
+                last: None,
+            },
         })
     }
 
@@ -147,8 +177,7 @@ impl Watch {
                     Err(RecvError::Closed) => return Ok(Ended::Died),
                 },
                 trouble = next(&mut self.troubles) => self.tell_trouble(&trouble),
-                _ = self.interrupt.recv() => return Ok(Ended::Signal(ExitCode::Interrupted)),
-                _ = self.terminate.recv() => return Ok(Ended::Signal(ExitCode::Terminated)),
+                code = self.signals.next() => return Ok(Ended::Signal(code)),
                 () = &mut full => return Ok(Ended::DiskFull),
                 ended = &mut settled => return match ended {
                     Ok(Rest::Settled) => Ok(Ended::Settled),
@@ -182,8 +211,7 @@ impl Watch {
         };
         tokio::select! {
             parked = parked => parked,
-            _ = self.interrupt.recv() => Ok(Parked::Left),
-            _ = self.terminate.recv() => Ok(Parked::Left),
+            _ = self.signals.next() => Ok(Parked::Left),
         }
     }
 

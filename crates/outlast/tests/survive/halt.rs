@@ -95,6 +95,8 @@ fn an_interrupted_run_saves_its_work_and_says_130_or_143() {
         let world = stuck_in_the_second_turn();
         let run = world.start(&["run", "--yes"]);
         in_the_second_turn(&world);
+        // As `timeout` does: one wish, told twice.
+        run.signal(signal);
         run.signal(signal);
         run.end().ends(code);
         parked_with_its_work(&world);
