@@ -6,15 +6,14 @@ use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::admit::Rejection;
 
 use crate::error::Error;
+use crate::home::Holder;
 
 /// The diagnostic of an error.
 pub fn diagnostic(error: &Error) -> Diagnostic {
     let what = error.to_string();
     let plain = |code: &str, exit| Diagnostic::error(code, exit, what.clone());
     let mut told = match error {
-        Error::EngineRunning(_) => plain("host/engine-running", ExitCode::Host)
-            .fix("outlast status")
-            .fix("outlast stop    # parks its work and ends it"),
+        Error::EngineRunning(holder) => running(plain("host/engine-running", ExitCode::Host), holder.as_ref()),
         Error::Journal(error) => journal(error),
         Error::Unreadable { .. } => plain("journal/damaged", ExitCode::Journal)
             .fix("update outlast, or restore journal.db from a backup; nothing was changed"),
@@ -56,6 +55,21 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         source = cause.source();
     }
     told
+}
+
+/// How to get past an engine that has a home to itself: by its run, which is found from anywhere, or beside it.
+fn running(told: Diagnostic, holder: Option<&Holder>) -> Diagnostic {
+    let told = told.because("there is one engine per state folder, whatever the repository");
+    let told = match holder {
+        Some(Holder { pid, is_gateway: true, .. }) => told.fix(format!("kill {pid}    # ends the gateway")),
+        Some(Holder { ends_with: Some(run), .. }) => told
+            .fix(format!("outlast status {run}"))
+            .fix(format!("outlast stop {run}    # from any folder: parks its work and ends it")),
+        _ => told.fix("outlast status").fix(
+            "outlast    # lists every run; `outlast stop RUN` parks its work and ends its engine, from any folder",
+        ),
+    };
+    told.fix("outlast run --home DIR    # a second engine beside it, with a state of its own")
 }
 
 /// The code of whatever a full disk keeps from being done.

@@ -87,7 +87,7 @@ impl Engine {
     /// [`Error::EngineRunning`]; where the journal is damaged or cannot be written; where a socket cannot be bound.
     pub async fn open(setup: Setup) -> Result<Self, Error> {
         let Setup { home, repository, spawner, accounts, starts, clients } = setup;
-        let place = repository.as_ref().map_or_else(|| home.root().join("gateway"), |r| r.common_dir().to_owned());
+        let place = repository.as_ref().map_or_else(|| home.gateway(), |r| r.common_dir().to_owned());
         if let Some(repository) = &repository {
             home.keep_apart(repository)?;
         }
@@ -141,6 +141,7 @@ impl Engine {
             api: Some(api.to_string()),
             token: Some(token),
             ends_with: None,
+            is_gateway: context.is_none(),
         };
         lock.describe(&holder)?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), repository = %holder.repository.display(), "an engine begins");

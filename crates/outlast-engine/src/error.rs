@@ -9,7 +9,7 @@ use crate::home::Holder;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another engine works in this home.
-    #[error("an engine is already running{}", .0.as_ref().map(|h| format!(" (process {}, repository {})", h.pid, h.repository.display())).unwrap_or_default())]
+    #[error("{}", running(.0.as_ref()))]
     EngineRunning(Option<Holder>),
     /// A file of ours could not be read or written.
     #[error("{path}: {source}")]
@@ -137,5 +137,16 @@ impl Error {
             Self::NoRoom { .. } | Self::Journal(outlast_journal::Error::NoSpace { .. }) => true,
             _ => false,
         }
+    }
+}
+
+/// Who is in the way of an engine.
+fn running(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(Holder { pid, is_gateway: true, .. }) => format!("a gateway is already running (process {pid})"),
+        Some(Holder { pid, repository, .. }) => {
+            format!("an engine is already running (process {pid}, repository {})", repository.display())
+        }
+        None => "an engine is already running".to_owned(),
     }
 }

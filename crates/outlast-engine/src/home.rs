@@ -43,6 +43,9 @@ pub struct Holder {
     /// The run that it ends with, where it is there for one.
     #[serde(default)]
     pub ends_with: Option<String>,
+    /// Whether it is a gateway alone, which works on no repository.
+    #[serde(default)]
+    pub is_gateway: bool,
 }
 
 /// The lock of a home: held for the life of an engine, released by the kernel however it ends.
@@ -96,6 +99,11 @@ impl Home {
         RepoHome { root: self.root.join(format!("{slug}-{}", &digest[..8])) }
     }
 
+    /// What stands for the repository of a gateway alone. No repository is there: none may lie in a home.
+    pub(crate) fn gateway(&self) -> PathBuf {
+        self.root.join("gateway")
+    }
+
     /// Every repository folder that holds a journal.
     ///
     /// # Errors
@@ -131,8 +139,9 @@ impl Home {
                 Ok(file) => {
                     let mut lock = HomeLock { file };
                     let pid = std::process::id();
+                    let is_gateway = repository == self.gateway();
                     let repository = repository.to_owned();
-                    lock.describe(&Holder { pid, repository, api: None, token: None, ends_with: None })?;
+                    lock.describe(&Holder { pid, repository, api: None, token: None, ends_with: None, is_gateway })?;
                     return Ok(lock);
                 }
                 Err((file, _)) => file,

@@ -15,6 +15,8 @@ mod commands;
 mod detach;
 #[path = "survive/disk.rs"]
 mod disk;
+#[path = "survive/elsewhere.rs"]
+mod elsewhere;
 #[path = "survive/forty.rs"]
 mod forty;
 #[path = "survive/halt.rs"]
