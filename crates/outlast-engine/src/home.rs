@@ -167,6 +167,11 @@ impl Home {
         }
     }
 
+    /// The engine that works on a repository, known by its folder in this home. One that works on another does nothing here.
+    pub fn engine_of(&self, repository: &RepoHome) -> Option<Holder> {
+        self.engine().filter(|holder| self.repository(&holder.repository).root == repository.root)
+    }
+
     /// The engine that held the lock last, where its process has ended: it was killed, or has left.
     pub fn ended_engine(&self) -> Option<Holder> {
         if self.engine().is_some() {

@@ -25,7 +25,7 @@ pub(crate) fn perform(given: &Given, selection: &RunSelection) -> Result<ExitCod
 /// The view of a run that a journal tells of.
 pub(crate) fn view(places: &Places, journalled: &Journalled, id: &RunId, now: Timestamp) -> Result<Status, Failure> {
     let run = journalled.core.run(id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
-    let engine = places.home.engine().map(|holder| holder.pid);
+    let engine = places.home.engine_of(&journalled.home).map(|holder| holder.pid);
     Ok(outlast_engine::status(&journalled.core, run, &journalled.home, engine, now))
 }
 

@@ -74,3 +74,32 @@ fn a_gateway_that_is_in_the_way_is_named_as_one() {
     gateway.end().ends(0);
     there(&world, &other, &["run", "--yes"]).ends(0);
 }
+
+#[test]
+fn an_engine_that_works_elsewhere_is_not_shown_as_that_of_a_run_here() {
+    let (world, other) = two_repositories();
+    // A task that is to be tried later.
+    let plan = "[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"exit 75\"]\n\
+                [[task]]\nid = \"t\"\ngoal = \"g\"\nwrites = [\"t.txt\"]\n";
+    other.write("outlast.toml", plan).unwrap();
+    there(&world, &other, &["run", "--yes", "--no-wait"]).ends(6);
+    let id = text(&there(&world, &other, &["status", "--json"]).json()["run"]);
+    let goes_on = format!("outlast resume {id}");
+    let as_without_an_engine = |what: &str| {
+        let shown = there(&world, &other, &["status", "--json"]).json();
+        assert!(shown["engine"].is_null(), "{what}: {shown:#}");
+        there(&world, &other, &["status"]).ends(0).says("no engine is running").says(&goes_on);
+    };
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a request", |log| !log.is_empty());
+    as_without_an_engine("an engine");
+    let own = world.status();
+    assert_eq!(own["engine"]["pid"], run.pid(), "{own:#}");
+    world.run(&["stop"]).ends(0);
+    run.end().ends(0);
+    let mut gateway = world.start(&["gateway"]);
+    gateway.until(&["ANTHROPIC_BASE_URL="]);
+    as_without_an_engine("a gateway");
+    gateway.signal(nix::sys::signal::Signal::SIGTERM);
+    gateway.end().ends(0);
+}
