@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::home::Holder;
+use crate::room::Space;
 
 /// Why the engine could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -78,12 +79,12 @@ pub enum Error {
         processes: usize,
     },
     /// The disk that holds the state is all but full.
-    #[error("no room to work: {free_bytes} bytes are free in {folder}")]
+    #[error("no room to work: {free} are free in {folder}")]
     NoRoom {
         /// Where the state is.
         folder: PathBuf,
         /// What is left.
-        free_bytes: u64,
+        free: Space,
     },
     /// The user's repository is not where it was.
     #[error("the repository {} is not there any more: put it back, and its tasks go on", path.display())]
@@ -133,7 +134,9 @@ impl Error {
     /// Whether the disk is full.
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::File { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            Self::File { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
             Self::NoRoom { .. } | Self::Journal(outlast_journal::Error::NoSpace { .. }) => true,
             _ => false,
         }

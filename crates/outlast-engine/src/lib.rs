@@ -50,7 +50,7 @@ pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
 pub use outputs::last_lines;
 pub use programs::{AbsentProgram, Lack, absent_programs};
-pub use room::{Full, full};
+pub use room::{Full, Space, full};
 pub use runs::{Rest, leave_at_rest, others_at_work, unless_full, until_parked, until_settled, until_tasks_settled};
 pub use start::{Start, assigned, start};
 pub use state_loop::LoopHandle;

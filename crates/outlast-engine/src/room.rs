@@ -1,6 +1,7 @@
 //! Whether the disk that holds the state has room: an agent whose every write fails is not at fault, and must not be
 //! started.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
@@ -12,15 +13,37 @@ const FLOOR_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Kept free on a small one: this part of it.
 const FLOOR_PART: u64 = 50;
 
+/// How many more files a large disk must be able to hold.
+const FLOOR_FILES_MAX: u64 = 10_000;
+
 /// A disk without room to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Full {
     /// The folder on it.
     pub folder: PathBuf,
-    /// Bytes that are free there.
-    pub free_bytes: u64,
-    /// Bytes that must be free before anything goes on.
-    pub floor_bytes: u64,
+    /// What is free there.
+    pub free: Space,
+    /// What must be free before anything goes on.
+    pub floor: Space,
+}
+
+/// An amount of what a disk can run out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Space {
+    /// Bytes.
+    Bytes(u64),
+    /// Files, each of which takes an inode, however small it is.
+    Files(u64),
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            #[expect(clippy::cast_precision_loss, reason = "one decimal of it is shown")]
+            Self::Bytes(bytes) => write!(f, "{:.1} MiB", *bytes as f64 / f64::from(1 << 20)),
+            Self::Files(files) => write!(f, "{files} files (inodes)"),
+        }
+    }
 }
 
 /// Whether the disk with the folder has no room to work.
@@ -29,8 +52,15 @@ pub fn full(folder: &Path) -> Option<Full> {
     let disk = statvfs(folder).ok()?;
     let size = disk.blocks().saturating_mul(disk.fragment_size());
     let free_bytes = disk.blocks_available().saturating_mul(disk.fragment_size());
-    let floor_bytes = floor_bytes(size);
-    (free_bytes < floor_bytes).then(|| Full { folder: folder.to_owned(), free_bytes, floor_bytes })
+    let floor_bytes = floor(size, FLOOR_BYTES_MAX);
+    // Where there is no number of files (btrfs), zero is free of zero, and there is no floor.
+    let (free_files, floor_files) = (disk.files_available(), floor(disk.files(), FLOOR_FILES_MAX));
+    let (free, floor) = match (free_bytes < floor_bytes, free_files < floor_files) {
+        (true, _) => (Space::Bytes(free_bytes), Space::Bytes(floor_bytes)),
+        (false, true) => (Space::Files(free_files), Space::Files(floor_files)),
+        (false, false) => return None,
+    };
+    Some(Full { folder: folder.to_owned(), free, floor })
 }
 
 /// Checks that there is room to work in the folder.
@@ -40,11 +70,11 @@ pub fn full(folder: &Path) -> Option<Full> {
 pub(crate) fn check(folder: &Path) -> Result<(), Error> {
     match full(folder) {
         None => Ok(()),
-        Some(Full { folder, free_bytes, .. }) => Err(Error::NoRoom { folder, free_bytes }),
+        Some(Full { folder, free, .. }) => Err(Error::NoRoom { folder, free }),
     }
 }
 
-const fn floor_bytes(size_bytes: u64) -> u64 {
-    let part = size_bytes / FLOOR_PART;
-    if part < FLOOR_BYTES_MAX { part } else { FLOOR_BYTES_MAX }
+const fn floor(size: u64, most: u64) -> u64 {
+    let part = size / FLOOR_PART;
+    if part < most { part } else { most }
 }

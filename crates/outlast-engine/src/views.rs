@@ -196,11 +196,6 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
     ]
 }
 
-#[expect(clippy::cast_precision_loss, reason = "one decimal of it is shown")]
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
-}
-
 /// What helps where the disk is full.
 fn makes_room(full: &Full) -> Vec<String> {
     let folder = full.folder.display().to_string().replace('\'', "'\\''");
@@ -222,8 +217,8 @@ fn reason(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timesta
         None => Reason { cause: None, detail: None, until },
     };
     if let Some(full) = full.filter(|full| waits_for_room(core, run, task, Some(full), now)) {
-        let what = format!("the disk is full: {} are free in {}", mib(full.free_bytes), full.folder.display());
-        return say(DISK_FULL, format!("{what}; it goes on when {} are", mib(full.floor_bytes)), None);
+        let what = format!("the disk is full: {} are free in {}", full.free, full.folder.display());
+        return say(DISK_FULL, format!("{what}; it goes on when {} are", full.floor), None);
     }
     if let Some((cause, detail)) = ending(task) {
         return say(cause, detail.to_owned(), None);

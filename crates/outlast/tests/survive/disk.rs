@@ -61,6 +61,11 @@ fn e25_a_journal_without_a_byte_of_room_holds_everything_and_can_be_left() {
     in_own_mounts("disk::left_with_the_journal");
 }
 
+#[test]
+fn e25_a_disk_that_can_hold_no_more_files_is_full() {
+    in_own_mounts("disk::held_without_a_file_left");
+}
+
 /// Runs a test of this program where it may mount. Where it must be able to (`OUTLAST_OWN_MOUNTS`), it never passes unrun.
 fn in_own_mounts(test: &str) {
     let unshare = || {
@@ -240,6 +245,37 @@ fn on_a_small_disk() {
     world.all_are("landed");
     assert_eq!(world.landed_on(&world.target(), &base).len(), 3);
     world.nothing_is_left();
+}
+
+#[test]
+#[ignore = "its parent runs it where it may mount"]
+fn held_without_a_file_left() {
+    let late = Rule {
+        when: When { step: Some(2), ..When::default() },
+        fault: Fault::Hold { seconds: Some(2.0) },
+        times: Some(1),
+    };
+    let world = World::with_script(Script::default().with_fault(late));
+    let options = Some("size=60m,nr_inodes=2000");
+    mount(Some("tmpfs"), world.env.outlast_home(), Some("tmpfs"), MsFlags::empty(), options).unwrap();
+    let script = "write parts/one.txt \"part one\\n\"\nwrite parts/one.md \"about one\"";
+    world.plan(&Plan::new("land = \"auto\"").task("one", script, "writes = [\"parts/one.*\"]\nretries = 0"));
+    let base = world.repo.commit_id("HEAD").unwrap();
+    let mut run = world.start(&["run", "--yes"]);
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    let ballast = world.env.outlast_home().join("ballast");
+    fs::create_dir(&ballast).unwrap();
+    while File::create(ballast.join(fs::read_dir(&ballast).unwrap().count().to_string())).is_ok() {}
+    run.until(&["the disk is full", "free some space"]);
+    let task = world.task("one");
+    assert_eq!(task["cause"], "disk_full", "{task:#}");
+    assert!(task["detail"].as_str().unwrap().contains("files (inodes) are free"), "{task:#}");
+    run.signal(Signal::SIGTERM);
+    assert!(run.ended_within(BOUND), "SIGTERM does not end it");
+    run.end().ends(12).says("the disk is full").says("outlast resume");
+    fs::remove_dir_all(&ballast).unwrap();
+    world.run(&["resume"]).ends(0);
+    Filled::all_landed(&world, &base);
 }
 
 /// A run that meets a full disk.
