@@ -51,7 +51,10 @@ pub use kept::{Changed, Kept, Room};
 pub use outputs::last_lines;
 pub use programs::{AbsentProgram, Lack, absent_programs};
 pub use room::{Full, Space, full};
-pub use runs::{Rest, leave_at_rest, others_at_work, unless_full, until_parked, until_settled, until_tasks_settled};
+pub use runs::{
+    Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, unless_full, until_parked, until_settled,
+    until_tasks_settled,
+};
 pub use start::{Start, assigned, start};
 pub use state_loop::LoopHandle;
 pub use store::{record as read_record, replay};

@@ -3,13 +3,14 @@
 use outlast_core::desired::{OperationKey, Step};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
-use outlast_core::{Core, RunId, TaskId};
+use outlast_core::{Core, RunId, TaskId, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::at_work::AtWork;
 use crate::disk::Disk;
 use crate::error::Error;
-use crate::state_loop::LoopHandle;
+use crate::state_loop::{LoopHandle, now};
+use crate::views::state;
 
 /// How a run that is to rest does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,34 @@ pub async fn unless_full<T, E>(engine: &LoopHandle, work: impl Future<Output = R
 /// Where the engine has stopped by itself.
 pub async fn leave_at_rest(engine: &LoopHandle, run: &RunId) -> Result<bool, Error> {
     let (id, at_work) = (run.clone(), engine.at_work().clone());
-    engine.leave(move |core| core.run(&id).is_none_or(|run| rests(core, run, &at_work))).await
+    let rests = move |core: &Core| core.run(&id).is_none_or(|run| rests(core, run, &at_work)) && !parks(core, &at_work);
+    engine.leave(rests).await
+}
+
+/// As [`leave_at_rest`], for a run of which everything that is left waits: agents that are held go on under their shims. What
+/// is being parked is parked first, also where somebody asks for that in this very moment.
+///
+/// # Errors
+/// As [`leave_at_rest`].
+pub async fn leave_waiting(engine: &LoopHandle, run: &RunId) -> Result<bool, Error> {
+    let (id, at_work) = (run.clone(), engine.at_work().clone());
+    let waits = move |core: &Core| {
+        core.run(&id).is_none_or(|run| only_waits(core, run, now()) || rests(core, run, &at_work))
+            && !parks(core, &at_work)
+    };
+    engine.leave(waits).await
+}
+
+/// Whether a run goes on by itself when something that all that is left of it waits for is over. One that was paused or
+/// stopped does not: it is at rest, or on its way there.
+pub fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
+    run.mode == Mode::Running && state(core, run, now) == "parked"
+}
+
+/// Whether anything is being parked here.
+fn parks(core: &Core, at_work: &AtWork) -> bool {
+    let parks = |run: &Run| matches!(run.mode, Mode::Stopped | Mode::Paused) && !rests(core, run, at_work);
+    core.runs.values().any(parks)
 }
 
 fn rests(core: &Core, run: &Run, at_work: &AtWork) -> bool {

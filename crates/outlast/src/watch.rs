@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use outlast_api::{Act, Diagnostic, ExitCode, Status, rfc3339};
 use outlast_core::{Core, Record, RunId, TaskId};
 use outlast_engine::{
-    DISK_FULL, Engine, LoopHandle, RepoHome, Rest, Trouble, leave_at_rest, others_at_work, perform, unless_full,
-    until_parked, until_settled,
+    DISK_FULL, Engine, LoopHandle, RepoHome, Rest, Trouble, leave_at_rest, leave_waiting, others_at_work, perform,
+    unless_full, until_parked, until_settled,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
@@ -126,8 +126,11 @@ impl Watch {
                     if self.park_others(engine.handle(), run).await? == Parked::DiskFull {
                         return leave_full(engine, run, stay, places).await;
                     }
-                    say(&left_waiting(engine.handle(), run).await?);
-                    break None;
+                    // Where the journal waits for room the loop does: the disk tells of that.
+                    if unless_full(engine.handle(), leave_waiting(engine.handle(), run)).await? == Some(true) {
+                        say(&left_waiting(engine.handle(), run).await?);
+                        break None;
+                    }
                 }
                 Ended::DiskFull => {
                     self.park_others(engine.handle(), run).await?;
@@ -333,7 +336,7 @@ async fn left_waiting(engine: &LoopHandle, run: &RunId) -> Result<String, Failur
 
 async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {
     let id = run.clone();
-    let waits = move |core: &Core| core.run(&id).is_some_and(|run| outlast_engine::state(core, run, now()) == "parked");
+    let waits = move |core: &Core| core.run(&id).is_some_and(|run| outlast_engine::only_waits(core, run, now()));
     // Where the journal waits for room the loop does: who is told of that is told by the disk.
     Ok(unless_full(engine, engine.look(waits)).await?.unwrap_or(false))
 }

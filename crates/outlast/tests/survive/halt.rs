@@ -69,6 +69,17 @@ fn pause_parks_and_resume_goes_on() {
 }
 
 #[test]
+fn who_need_not_wait_stays_until_what_is_paused_is_parked() {
+    let world = stuck_in_the_second_turn();
+    let run = world.start(&["run", "--yes", "--no-wait"]);
+    in_the_second_turn(&world);
+    world.run(&["pause"]).ends(0).says("is paused");
+    run.end().ends(6);
+    parked_with_its_work(&world);
+    goes_on(&world);
+}
+
+#[test]
 fn a_resume_in_the_moment_an_engine_leaves_is_not_lost() {
     let hold = Rule { when: When::default(), fault: Fault::Hold { seconds: None }, times: Some(4) };
     let world = World::with_script(Script::default().with_fault(hold));
