@@ -59,6 +59,10 @@ impl Admission for EngineAdmission {
         })
     }
 
+    fn knows(&self, path_attempt: Option<String>, key: String) -> BoxFuture<'_, Result<(), Denied>> {
+        Box::pin(self.engine.knows(path_attempt, key))
+    }
+
     fn arrived(&self, arrived: Arrived) -> BoxFuture<'static, ()> {
         match &self.context {
             Some(context) => {

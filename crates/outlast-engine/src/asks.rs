@@ -445,8 +445,17 @@ impl Asks {
 
     /// Finds out who asks: the path names an attempt and the key proves it.
     fn asker<'a>(&self, core: &'a Core, ask: &Ask) -> Result<Asker<'a>, Denied> {
-        let Some(path) = &ask.path_attempt else {
-            let client = self.client_key.as_ref().is_some_and(|key| same(key, &ask.key));
+        self.asker_of(core, ask.path_attempt.as_deref(), &ask.key)
+    }
+
+    /// Whether anybody has this key.
+    pub(crate) fn knows(&self, core: &Core, path: Option<&str>, key: &str) -> Result<(), Denied> {
+        self.asker_of(core, path, key).map(drop)
+    }
+
+    fn asker_of<'a>(&self, core: &'a Core, path: Option<&str>, key: &str) -> Result<Asker<'a>, Denied> {
+        let Some(path) = path else {
+            let client = self.client_key.as_ref().is_some_and(|own| same(own, key));
             return if client { Ok(Asker::Client) } else { Err(Denied::UnknownKey) };
         };
         let (run, name) = path.split_once('/').ok_or(Denied::UnknownKey)?;
@@ -458,7 +467,7 @@ impl Asks {
             if id.slug() != name {
                 continue;
             }
-            if !same(&secret.key(&id, attempt.epoch), &ask.key) {
+            if !same(&secret.key(&id, attempt.epoch), key) {
                 return Err(Denied::UnknownKey);
             }
             let void = matches!(attempt.stage, Stage::Ending(_));

@@ -12,7 +12,7 @@ use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
 use outlast_core::driver::{Answer, Driver, Effects, Input, Store};
 use outlast_core::{Core, Record, Timestamp};
-use outlast_gateway::Ask;
+use outlast_gateway::{Ask, Denied};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{broadcast, oneshot};
 
@@ -42,6 +42,8 @@ pub(crate) enum Message {
     Ask(PendingAsk),
     /// Whose turn a request is; nobody's where its key is void.
     Asker(Arc<Ask>, oneshot::Sender<Option<Turn>>),
+    /// Whether anybody has this key, for the attempt that a path names.
+    Knows(Option<String>, String, oneshot::Sender<Result<(), Denied>>),
     /// A provider has begun to answer.
     Answered(String),
     /// The end of an exchange that had been granted, and what it puts on record.
@@ -116,6 +118,15 @@ impl LoopHandle {
         async move {
             put?;
             answer.await.map_err(|_| Error::Stopped)
+        }
+    }
+
+    /// Whether anybody has this key. Where there is nobody left to say so, what it asks for is refused later.
+    pub(crate) async fn knows(&self, path_attempt: Option<String>, key: String) -> Result<(), Denied> {
+        let (reply, answer) = oneshot::channel();
+        match self.sender.send(Message::Knows(path_attempt, key, reply)) {
+            Ok(()) => answer.await.unwrap_or(Ok(())),
+            Err(_) => Ok(()),
         }
     }
 
@@ -280,6 +291,7 @@ fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core, leaving: bool) -> Sor
                 }
             }
             Message::Asker(ask, reply) => sorted.askers.push((ask, reply)),
+            Message::Knows(path, key, reply) => drop(reply.send(asks.knows(core, path.as_deref(), &key))),
             Message::Look(look) => look(core),
             Message::Leave(leave) => sorted.leaves.push(leave),
             Message::Stop => sorted.stop = true,

@@ -22,6 +22,13 @@ pub trait Admission: Send + Sync + 'static {
     /// The future is dropped when the client goes away or the gateway stops: then nothing was granted.
     fn admit(&self, ask: Arc<Ask>) -> BoxFuture<'_, Result<Grant, Denied>>;
 
+    /// Whether whoever shows this key may ask at all; looked at before a long request is read, so that nobody without a key
+    /// fills the memory.
+    fn knows(&self, path_attempt: Option<String>, key: String) -> BoxFuture<'_, Result<(), Denied>> {
+        let _anybody = (path_attempt, key);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Takes note that an agent's next request is here, whole: its tools have ended, and the request says what it knows.
     ///
     /// Called once a request and before [`admit`](Self::admit); no byte of the answer is passed on before the future is

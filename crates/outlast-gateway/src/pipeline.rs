@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use outlast_core::AccountId;
 
@@ -19,7 +21,7 @@ use crate::dialect::{Dialect, Operation};
 use crate::gateway::Shared;
 use crate::stage::detached::Detached;
 use crate::stage::forward::{self, Ready, Tried};
-use crate::stage::inbound::{self, Inbound, Unreadable};
+use crate::stage::inbound::{self, Inbound, Routed, Unreadable};
 use crate::stage::{account, replay, settle::Exchange};
 
 /// There is no answer to give: the connection is broken off, and its other end asks again or not.
@@ -41,7 +43,10 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> R
         Ok(routed) if routed.endpoint().operation == Operation::Probe => {
             return Ok(Response::new(Answer::Whole(Some(Bytes::new()))));
         }
-        Ok(routed) => inbound::read(parts, body, routed, shared.request_bytes_max, received_at).await,
+        Ok(routed) => match may_be_read(&shared, &parts, &body, &routed).await {
+            Ok(()) => inbound::read(parts, body, routed, shared.request_bytes_max, received_at).await,
+            Err(denied) => Err(Unreadable::Answer(denied.into(), routed.endpoint().dialect)),
+        },
         Err(error) => Err(error),
     };
     match read {
@@ -52,6 +57,17 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> R
         Err(Unreadable::Answer(own, dialect)) => Ok(own.response(dialect)),
         Err(Unreadable::Gone) => Err(NoAnswer::ClientLeft),
     }
+}
+
+/// A longer request is read only for whoever has a key: one that is shorter costs no more than a connection does.
+const UNASKED_BYTES_MAX: u64 = 64 << 10;
+
+async fn may_be_read(shared: &Shared, parts: &Parts, body: &Incoming, routed: &Routed) -> Result<(), Denied> {
+    if body.size_hint().upper().is_some_and(|bytes| bytes <= UNASKED_BYTES_MAX) {
+        return Ok(());
+    }
+    let (attempt, key) = inbound::asker(parts, routed);
+    shared.admission.knows(attempt, key).await
 }
 
 /// The answer, held back until what the agent has done so far is kept.

@@ -66,6 +66,11 @@ pub(crate) fn route(parts: &request::Parts) -> Result<Routed, Unreadable> {
     Ok(Routed { endpoint, path: path.to_owned(), attempt: split.attempt.map(str::to_owned) })
 }
 
+/// Whose request it says it is: the attempt that its path names, and the key that it shows.
+pub(crate) fn asker(parts: &request::Parts, routed: &Routed) -> (Option<String>, String) {
+    (routed.attempt.clone(), key::presented(&parts.headers, parts.uri.query()).unwrap_or_default())
+}
+
 /// Reads the whole request, at most `bytes_max` of body.
 pub(crate) async fn read(
     parts: request::Parts,

@@ -82,6 +82,22 @@ async fn one_that_says_that_it_is_overlong_need_not_be_sent_first() {
 }
 
 #[tokio::test]
+async fn of_whoever_has_no_key_no_long_request_is_read() {
+    let world = World::new(Kind::Anthropic, vec![Reply::json("{}")]).await;
+    for length in ["content-length: 100000", "transfer-encoding: chunked"] {
+        let mut client = world.client().await;
+        // Not a byte of its body follows.
+        client.send(&format!("POST /v1/messages\r\nx-api-key: nobody's\r\n{length}"), b"").await;
+        let answer = tokio::time::timeout(Duration::from_secs(10), client.receive()).await;
+        assert_eq!(answer.expect("its body is waited for").status, 401, "{length}");
+    }
+    assert!(world.admission.asks.lock().unwrap().is_empty());
+    let mut client = world.client().await;
+    client.send(&format!("POST /v1/messages\r\nx-api-key: {AGENT_KEY}"), &vec![b' '; 100_000]).await;
+    assert_eq!(client.receive().await.status, 200);
+}
+
+#[tokio::test]
 async fn a_connection_that_says_nothing_is_closed_after_a_while() {
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
     let timeouts = Timeouts { client: Duration::from_millis(200), ..Timeouts::default() };

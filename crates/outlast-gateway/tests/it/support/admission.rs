@@ -130,6 +130,11 @@ impl Admission for TestAdmission {
         })
     }
 
+    fn knows(&self, _: Option<String>, key: String) -> BoxFuture<'_, Result<(), Denied>> {
+        let known = self.keys.lock().unwrap().contains_key(&key);
+        Box::pin(std::future::ready(if known { Ok(()) } else { Err(Denied::UnknownKey) }))
+    }
+
     fn renewed(&self, account: &AccountId) -> BoxFuture<'_, ()> {
         assert_eq!(*account, *self.account.lock().unwrap());
         *self.refused.lock().unwrap() = None;
