@@ -242,11 +242,14 @@ impl Context {
         Arc::clone(lock(&self.trees).entry((id.run.clone(), id.task.clone())).or_default())
     }
 
-    /// As [`Context::checkpoint`]; nothing where the workspace was never finished, and so no agent has been in it.
+    /// As [`Context::checkpoint`]; nothing where the workspace was never finished, and so no agent has
+    /// been in it, or where its record is damaged: whoever makes it anew sets it aside.
     pub(crate) async fn checkpoint_if_made(&self, id: &AttemptId, why: &'static str) -> Result<Option<Oid>, Error> {
         match self.checkpoint(id, why).await {
             Ok(commit) => Ok(Some(commit)),
-            Err(Error::Git(outlast_git::Error::NoWorkspace { .. })) => Ok(None),
+            Err(Error::Git(outlast_git::Error::NoWorkspace { .. } | outlast_git::Error::DamagedWorkspace { .. })) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }

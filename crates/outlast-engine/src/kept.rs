@@ -76,7 +76,14 @@ impl Kept {
     /// Where they cannot be listed.
     pub fn rooms(&self) -> Result<Vec<Room>, Error> {
         let listed = self.git.store().workspaces()?.into_iter();
-        Ok(listed.map(|l| Room { run: l.run, task: l.task, path: l.path, bytes: l.bytes }).collect())
+        Ok(listed
+            .map(|l| {
+                // The record would say where its tree is; it is where trees of its name are.
+                let path = if l.is_damaged { self.home.workspace(&l.run, &l.task) } else { l.path };
+                let bytes = if l.is_damaged { outlast_git::size_of(&path) } else { l.bytes };
+                Room { run: l.run, task: l.task, path, bytes }
+            })
+            .collect())
     }
 
     /// Keeps under refs what an agent committed beside its HEAD; what cannot be kept, [`Kept::unsaved`] tells.
@@ -132,7 +139,8 @@ impl Kept {
     pub fn stays(&self, run: &RunId, task: &TaskId) -> Result<Option<String>, Error> {
         let path = self.home.workspace(run, task);
         if !path.is_dir() {
-            return Ok(None);
+            let damaged = |tree: PathBuf| format!("{}: its record was damaged; it is yours to remove", tree.display());
+            return Ok(outlast_git::trees_aside(&path).pop().map(damaged));
         }
         let why = match self.unsaved_of(run, task)? {
             Some(why) => why,

@@ -1,6 +1,6 @@
 //! What a checkpoint did not take, in words: work that is in the workspace alone, and that nobody must miss unawares.
 
-use outlast_git::{ByteSlice as _, Change, FILE_LIMIT_DEFAULT, Note, Report, ScopeDiff, SkipReason};
+use outlast_git::{Aside, ByteSlice as _, Change, FILE_LIMIT_DEFAULT, Note, Report, ScopeDiff, SkipReason};
 
 /// How many paths are named.
 const PATHS_NAMED: usize = 3;
@@ -62,6 +62,18 @@ pub(crate) fn finding(notes: &[Note]) -> Option<String> {
         let what = left_out(notes).filter(|_| skipped)?;
         Some(format!("only its workspace holds {what}; none of it lands"))
     })
+}
+
+/// That a damaged workspace was set aside, what its task does now, and where its parts are.
+pub(crate) fn set_aside(aside: &Aside, goes_on: &str) -> String {
+    let record = aside.record.display();
+    let place = match &aside.tree {
+        Some(tree) => {
+            format!("all that was in it is kept in `{}`, and what is left of the record in `{record}`", tree.display())
+        }
+        None => format!("what is left of the record is kept in `{record}`"),
+    };
+    format!("the record of its workspace was damaged, so it {goes_on}; {place}")
 }
 
 /// What workspaces lack of the user's checkout, in words; nothing where they are like it.

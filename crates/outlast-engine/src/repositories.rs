@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use outlast_core::record::LandingCause;
 use outlast_core::{AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
 use outlast_git::{
-    ByteSlice as _, Candidate, CandidateOutcome, CandidateSpec, Checkpoint, CheckpointSpec, Conflict,
+    Aside, ByteSlice as _, Candidate, CandidateOutcome, CandidateSpec, Checkpoint, CheckpointSpec, Conflict,
     FILE_LIMIT_DEFAULT, Integration, Merged, Move, MoveOutcome, Removal, Scope, ScopeDiff, Spec, Store, TargetState,
     UserRepo, Workspace,
 };
@@ -255,10 +255,14 @@ impl Repositories {
     ///
     /// What cannot be kept (a file above the limit, a pipe, a damaged commit) stays where it is, in the workspace, and
     /// `clean` says why: giving a task up needs no more than that nothing of it is lost.
-    pub(crate) fn discard(&self, run: &RunId, task: &TaskId, last: Option<&Oid>) -> Result<(), Error> {
+    /// A damaged workspace is set aside: it is told where.
+    pub(crate) fn discard(&self, run: &RunId, task: &TaskId, last: Option<&Oid>) -> Result<Option<Aside>, Error> {
+        if let Some(aside) = Workspace::set_aside(&self.store, run, task, &self.home.workspace(run, task), last)? {
+            return Ok(Some(aside));
+        }
         let workspace = match Workspace::open(&self.store, run, task) {
             Ok(workspace) => workspace,
-            Err(outlast_git::Error::NoWorkspace { .. }) => return Ok(()),
+            Err(outlast_git::Error::NoWorkspace { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let archived = workspace.archive(&self.store, &self.user, last);
@@ -269,8 +273,11 @@ impl Repositories {
                 outlast_git::Error::Object { .. }
                 | outlast_git::Error::Unpinned { .. }
                 | outlast_git::Error::InUse { .. },
-            ) => Ok(()),
-            other => Ok(other?),
+            ) => Ok(None),
+            other => {
+                other?;
+                Ok(None)
+            }
         }
     }
 

@@ -84,6 +84,14 @@ pub enum Error {
         /// The task.
         task: String,
     },
+    /// What outlast remembers about a workspace is damaged: nobody can tell what of it is kept.
+    #[error("its record `{}` is damaged ({why}), so nobody can tell what of it is kept: look into it, and remove it by hand", path.display())]
+    DamagedWorkspace {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A workspace holds work that no checkpoint holds.
     #[error("`{}` holds work that is saved nowhere else: {}", path.display(), what.join("; "))]
     Unpinned {

@@ -56,4 +56,4 @@ pub use scope::{Block, Scope, ScopeDiff};
 pub use store::Store;
 pub use tree::{Change, Entry, Kind};
 pub use user::{Head, Identity, Target, UserRepo, Worktree};
-pub use workspace::{Listed, Pinned, Removal, Report, Spec, Workspace, size_of};
+pub use workspace::{Aside, Listed, Pinned, Removal, Report, Spec, Workspace, size_of, trees_aside};

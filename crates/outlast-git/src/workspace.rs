@@ -3,6 +3,7 @@
 //! The agent owns everything below its path. What outlast must remember about it (base, cache, what was copied in) lies
 //! in the store's state folder, out of the agent's reach.
 
+mod aside;
 mod create;
 mod filters;
 pub(crate) mod include;
@@ -24,6 +25,7 @@ use crate::source::Reader;
 use crate::tree::Leaf;
 use crate::{Error, Kind, Result, Store, durable, nested, oid};
 
+pub use aside::{Aside, trees_aside};
 pub use remove::{Listed, Pinned, Removal, size_of};
 
 /// What workspace to make.
@@ -48,6 +50,8 @@ pub struct Spec {
 pub struct Workspace {
     pub(crate) admin: PathBuf,
     pub(crate) meta: Meta,
+    /// What stood in its place, damaged, when it was made just now.
+    pub(crate) aside: Option<Aside>,
 }
 
 /// What a person should know about a new workspace.
@@ -129,12 +133,12 @@ impl Workspace {
     /// Finds the workspace of a task.
     ///
     /// # Errors
-    /// [`Error::NoWorkspace`], also when its creation never finished; [`Error::State`].
+    /// [`Error::NoWorkspace`], also when its creation never finished; [`Error::DamagedWorkspace`].
     pub fn open(store: &Store, run: &RunId, task: &TaskId) -> Result<Self> {
         let admin = admin_folder(store, run, task);
         let missing = || Error::NoWorkspace { run: run.to_string(), task: task.to_string() };
         let meta = load_meta(&admin)?.ok_or_else(missing)?;
-        Ok(Self { admin, meta })
+        Ok(Self { admin, meta, aside: None })
     }
 
     /// The root of the working tree.
@@ -157,6 +161,11 @@ impl Workspace {
         &self.meta.report
     }
 
+    /// Where the damaged workspace is kept in whose place this one was made just now.
+    pub fn aside(&self) -> Option<&Aside> {
+        self.aside.as_ref()
+    }
+
     /// Where repositories in its tree are looked for.
     pub(crate) fn repositories<'a>(&'a self, root: &'a Folder, reader: &'a Reader, limit: u64) -> nested::Tree<'a> {
         nested::Tree { root, path: &self.meta.path, admin: &self.admin, reader, limit }
@@ -177,10 +186,14 @@ fn meta_file(admin: &Path) -> PathBuf {
     admin.join("workspace.json")
 }
 
+fn marker_file(admin: &Path) -> PathBuf {
+    admin.join("creating")
+}
+
 fn load_meta(admin: &Path) -> Result<Option<Meta>> {
     let path = meta_file(admin);
     let Some(bytes) = durable::read(&path)? else { return Ok(None) };
-    serde_json::from_slice(&bytes).map(Some).map_err(|e| Error::State { path, why: e.to_string() })
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| Error::DamagedWorkspace { path, why: e.to_string() })
 }
 
 fn save_meta(admin: &Path, meta: &Meta) -> Result<()> {

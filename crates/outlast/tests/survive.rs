@@ -11,6 +11,8 @@ mod attacks;
 mod budget;
 #[path = "survive/commands.rs"]
 mod commands;
+#[path = "survive/damage.rs"]
+mod damage;
 #[path = "survive/detach.rs"]
 mod detach;
 #[path = "survive/disk.rs"]

@@ -9,6 +9,7 @@ use outlast_core::desired::OperationKey;
 use crate::context::Context;
 use crate::error::Error;
 use crate::home::reopen;
+use crate::notes;
 use crate::ops::attempt::is_there;
 
 pub(crate) async fn perform(context: &Arc<Context>, key: &OperationKey) -> Result<Command, Error> {
@@ -21,6 +22,9 @@ pub(crate) async fn perform(context: &Arc<Context>, key: &OperationKey) -> Resul
         last = context.checkpoint_if_made(&id, "before it was discarded").await?.or(last);
     }
     let (run, task) = (key.run.clone(), key.task.clone());
-    context.in_git(move |git| git.discard(&run, &task, last.as_ref())).await?;
+    if let Some(aside) = context.in_git(move |git| git.discard(&run, &task, last.as_ref())).await? {
+        let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
+        context.note_finding(&id, notes::set_aside(&aside, "is not removed"));
+    }
     Ok(Command::Discarded { run: key.run.clone(), task: key.task.clone() })
 }

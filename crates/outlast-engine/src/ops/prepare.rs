@@ -42,11 +42,18 @@ pub(crate) async fn workspace(
         },
     };
     let path = context.home.workspace(&id.run, &id.task);
-    let is_new = attempt.rung == Rung::Fresh || !was_ready || !is_there(&path);
-    let was_lost = known.checkpoint.is_some() && !is_there(&path);
+    let was_there = is_there(&path);
+    let is_new = attempt.rung == Rung::Fresh || !was_ready || !was_there;
+    let had_work = known.checkpoint.is_some();
     let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), known.checkpoint);
     let make = move |git: &Repositories| git.workspace(&for_git, &on_base, &run_base, restore);
     let made = context.in_git(make).await?;
+    if let Some(aside) = made.aside() {
+        let goes_on = if had_work { "is back as it was at its last turn" } else { "begins from its base again" };
+        context.note_finding(&id, notes::set_aside(aside, goes_on));
+    }
+    let is_new = is_new || made.aside().is_some();
+    let was_lost = had_work && !was_there || made.aside().is_some();
     if is_new && let Some(what) = notes::lacking(made.report()) {
         context.note_finding_once(&id, what);
     }

@@ -28,7 +28,8 @@ pub(crate) async fn perform(
     let base = base.ok_or_else(|| Error::Internal(format!("attempt {id} has no base")))?;
     let (kept, notes) = match context.checkpoint_with_notes(&id, "to be verified").await {
         Ok(kept) => kept,
-        Err(Error::Git(outlast_git::Error::NoWorkspace { .. })) => return Ok(lost(id)),
+        Err(Error::Git(outlast_git::Error::NoWorkspace { .. })) => return Ok(lost(id, "was removed")),
+        Err(Error::Git(outlast_git::Error::DamagedWorkspace { .. })) => return Ok(lost(id, "was damaged")),
         Err(error) => return Err(error),
     };
     crate::fault::point("after_checkpoint");
@@ -52,10 +53,10 @@ pub(crate) async fn perform(
     Ok(Command::Verified { run, task, number, checkpoint: Some(kept), verdict })
 }
 
-/// Somebody has removed the workspace: no waiting brings it back, the next attempt does, as it was at the last turn.
-fn lost(AttemptId { run, task, number }: AttemptId) -> Command {
-    let why = "its workspace was removed before its work was checked: what is kept of it is from its last turn";
-    let verdict = Verdict::Failed { class: Class::Vanished, why: why.to_owned() };
+/// Somebody has removed or damaged the workspace: no waiting brings it back, the next attempt does, as it was at the last turn.
+fn lost(AttemptId { run, task, number }: AttemptId, how: &str) -> Command {
+    let why = format!("its workspace {how} before its work was checked: what is kept of it is from its last turn");
+    let verdict = Verdict::Failed { class: Class::Vanished, why };
     Command::Verified { run, task, number, checkpoint: None, verdict }
 }
 

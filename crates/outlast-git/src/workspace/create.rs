@@ -1,7 +1,8 @@
 //! Making a workspace, so that a crash at any point leaves nothing a second call cannot mend.
 //!
 //! A marker is written before the path appears and removed after the workspace is whole. An agent starts only then: a
-//! path with a marker holds nothing of an agent's and is made anew; a path without marker and record is not ours.
+//! path with a marker holds nothing of an agent's and is made anew; one whose record is damaged or gone is set aside; a path
+//! of which nothing is known is not ours.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ use crate::source::Source;
 use crate::workspace::restore::{Head, Restored};
 use crate::workspace::skeleton::Skeleton;
 use crate::workspace::{
-    Dirt, Meta, Report, Spec, Workspace, admin_folder, filters, include, load_meta, remove, save_meta, skeleton,
+    Dirt, Meta, Report, Spec, Workspace, admin_folder, aside, filters, include, load_meta, marker_file, remove,
+    save_meta, skeleton,
 };
 use crate::{Error, Result, Store, UserRepo, durable, oid};
 
@@ -22,7 +24,7 @@ impl Workspace {
     /// Makes the workspace of a task, or finds it when it is there already.
     ///
     /// The run must be pinned ([`UserRepo::pin_base`]). A workspace of the same task from another base is replaced when
-    /// everything in it is saved elsewhere.
+    /// everything in it is saved elsewhere. One whose record is damaged or gone is set aside first ([`Workspace::aside`]).
     ///
     /// # Errors
     /// [`Error::InsideRepository`]; [`Error::Occupied`] when something that is not ours stands at the path; [`Error::Unpinned`] when a workspace
@@ -34,8 +36,9 @@ impl Workspace {
         }
         let admin = admin_folder(store, &spec.run, &spec.task);
         let lock = Lock::acquire(&admin.with_extension("lock"))?;
+        let aside = aside::if_damaged(&admin, &spec.path)?;
         if let Some(meta) = load_meta(&admin)? {
-            let workspace = Self { admin: admin.clone(), meta };
+            let workspace = Self { admin: admin.clone(), meta, aside: None };
             let is_there = workspace.meta.path.join(".git").is_dir();
             if is_there && workspace.meta.base == spec.base && workspace.meta.path == spec.path {
                 return Ok(workspace);
@@ -45,7 +48,7 @@ impl Workspace {
             }
             forget(&admin)?;
         }
-        let marker = admin.join("creating");
+        let marker = marker_file(&admin);
         if let Some(path) = durable::read(&marker)? {
             remove::remove_tree(&path_of(&path))?;
         }
@@ -56,7 +59,7 @@ impl Workspace {
         let meta = make(user, store, spec, &admin, &lock)?;
         save_meta(&admin, &meta)?;
         durable::remove(&marker)?;
-        Ok(Self { admin, meta })
+        Ok(Self { admin, meta, aside })
     }
 }
 
@@ -110,7 +113,7 @@ fn make(user: &UserRepo, store: &Store, spec: &Spec, admin: &Path, lock: &Lock) 
     let copied = include::copy(user, &spec.path)?;
     meta.report.included = copied.copied;
     meta.report.not_included = copied.left_out;
-    let workspace = Workspace { admin: admin.to_owned(), meta };
+    let workspace = Workspace { admin: admin.to_owned(), meta, aside: None };
     let dirt = baseline(&workspace, store)?;
     let mut meta = workspace.meta;
     meta.report.filtered = dirt.filtered;

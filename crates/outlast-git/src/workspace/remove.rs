@@ -12,7 +12,7 @@ use crate::copy::{Safe, copy_history};
 use crate::raw::Raw;
 use crate::scan::{self, index::Index};
 use crate::source::Source;
-use crate::workspace::{Workspace, create, load_meta};
+use crate::workspace::{Meta, Workspace, create, load_meta, marker_file};
 use crate::{Error, Result, Store, UserRepo, durable, oid};
 
 /// Whether everything in a workspace is saved in the store.
@@ -46,6 +46,8 @@ pub struct Listed {
     pub path: PathBuf,
     /// How much it takes on disk, in bytes; 0 when it is gone.
     pub bytes: u64,
+    /// Its record is damaged: the task is told by its slug, the path is that of the record, and the size as well.
+    pub is_damaged: bool,
 }
 
 impl Workspace {
@@ -159,7 +161,7 @@ impl Workspace {
         kept.sort_unstable();
         kept.dedup();
         for id in &kept {
-            store.set_ref(&format!("refs/outlast/archive/{}/{}/{id}", self.meta.run, self.meta.task.slug()), *id)?;
+            store.set_ref(&archive_ref(&self.meta.run, &self.meta.task, &oid::of(*id)), *id)?;
         }
         Ok(kept.into_iter().map(oid::of).collect())
     }
@@ -184,11 +186,16 @@ impl Workspace {
         }
         // From here on the path is half of something: the marker of a creation says so to whoever comes next.
         use std::os::unix::ffi::OsStrExt;
-        durable::write(&self.admin.join("creating"), path.as_os_str().as_bytes(), 0o600)?;
+        durable::write(&marker_file(&self.admin), path.as_os_str().as_bytes(), 0o600)?;
         durable::remove(&super::meta_file(&self.admin))?;
         remove_tree(path)?;
         create::forget(&self.admin)
     }
+}
+
+/// Where a commit of a task is kept that was given up.
+pub(super) fn archive_ref(run: &RunId, task: &TaskId, commit: &Oid) -> String {
+    format!("refs/outlast/archive/{run}/{}/{commit}", task.slug())
 }
 
 /// Removes a workspace that stands where another one of the same task should be made.
@@ -230,7 +237,7 @@ fn make_removable(folder: &Path) {
 }
 
 impl Store {
-    /// Every workspace of every run, with its size.
+    /// Every workspace of every run, with its size; not what was set aside.
     ///
     /// # Errors
     /// The state folder cannot be read.
@@ -238,14 +245,30 @@ impl Store {
         let mut listed = Vec::new();
         for run in folders(&self.state().join("workspaces"))? {
             for admin in folders(&run)? {
-                let Some(meta) = load_meta(&admin)? else { continue };
-                let bytes = size_of(&meta.path);
-                listed.push(Listed { run: meta.run, task: meta.task, path: meta.path, bytes });
+                if admin.extension().is_none_or(|extension| extension != "d") {
+                    continue;
+                }
+                listed.extend(match load_meta(&admin) {
+                    Ok(meta) => meta.map(of_record),
+                    Err(Error::DamagedWorkspace { .. }) => Some(damaged(&run, admin)),
+                    Err(error) => return Err(error),
+                });
             }
         }
         listed.sort_by(|a, b| (&a.run, &a.task).cmp(&(&b.run, &b.task)));
         Ok(listed)
     }
+}
+
+fn of_record(meta: Meta) -> Listed {
+    Listed { bytes: size_of(&meta.path), run: meta.run, task: meta.task, path: meta.path, is_damaged: false }
+}
+
+/// A workspace of which its folders alone tell.
+fn damaged(run: &Path, admin: PathBuf) -> Listed {
+    let name = |name: Option<&std::ffi::OsStr>| name.unwrap_or_default().to_string_lossy().into_owned();
+    let (run, task) = (RunId::new(name(run.file_name())), TaskId::new(name(admin.file_stem())));
+    Listed { run, task, bytes: size_of(&admin), path: admin, is_damaged: true }
 }
 
 fn folders(path: &Path) -> Result<Vec<PathBuf>> {

@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod crashes;
+mod damage;
 mod filters;
 mod fixture;
 mod hostile;

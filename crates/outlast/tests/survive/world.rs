@@ -257,7 +257,12 @@ impl Plan {
 
 fn shims_below(folder: &Path, found: &mut Vec<(PathBuf, i32)>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
-    if let Some(file) = files::load_shim(folder).unwrap()
+    // A damaged file names nobody; the process table tells of whoever it should have named.
+    let named = match files::load_shim(folder) {
+        Err(outlast_process::Error::Format { .. }) => None,
+        other => other.unwrap(),
+    };
+    if let Some(file) = named
         && file.shim.is_alive()
     {
         found.push((folder.to_owned(), file.shim.pid));

@@ -1,0 +1,101 @@
+//! Case H15 on the real binary: a workspace whose record is damaged costs what was in no checkpoint, and is in nobody's way.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use outlast_testkit::provider::{Fault, Rule, Script, When};
+
+use crate::world::{Plan, World};
+
+const TWO: &str = "write parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\n\"";
+
+/// A task that has done a part, kept it, and whose engine and agent were killed in its second turn.
+fn killed_in_the_second_turn() -> World {
+    let rule =
+        Rule { when: When { step: Some(2), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
+    let world = World::with_script(Script { keep_bodies: true, ..Script::default() }.with_fault(rule));
+    let plan = Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0", "--resume", "{resume}"]);
+    world.plan(&plan.task("work", TWO, "writes = [\"parts/**\"]\nretries = 0"));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    assert!(run.kill_9().was_killed());
+    for (_, pid) in world.living_shims() {
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    }
+    world
+}
+
+/// What is in the one folder of `folder`.
+fn only(folder: PathBuf) -> PathBuf {
+    let found: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found[0].clone()
+}
+
+/// The working tree of a task of the only run.
+fn tree(world: &World, task: &str) -> PathBuf {
+    only(world.homes()[0].join("workspaces")).join(task)
+}
+
+/// What outlast remembers about the workspace of a task of the only run.
+fn record(world: &World, task: &str) -> PathBuf {
+    let run = tree(world, task).parent().unwrap().file_name().unwrap().to_owned();
+    world.homes()[0].join("store.git/outlast/workspaces").join(run).join(format!("{task}.d/workspace.json"))
+}
+
+fn goes_on_from_what_was_kept(damage: impl Fn(PathBuf)) {
+    let world = killed_in_the_second_turn();
+    let tree = tree(&world, "work");
+    fs::write(tree.join("parts/later.txt"), "part later\n").unwrap();
+    damage(record(&world, "work"));
+    world.run(&["resume"]).ends(0).says("work~damaged-1").says("it is back as it was at its last turn");
+    world.all_are("landed");
+    // What no checkpoint had is where it was told to be.
+    let aside = tree.with_file_name("work~damaged-1");
+    assert_eq!(fs::read_to_string(aside.join("parts/later.txt")).unwrap(), "part later\n");
+    for part in ["a", "b"] {
+        let landed = world.repo.text(&["show", &format!("{}:parts/{part}.txt", world.target())]).unwrap();
+        assert_eq!(landed, format!("part {part}"));
+    }
+    world.nothing_is_left();
+    world.run(&["clean", "--yes"]).ends(0).says("freed");
+    assert!(!tree.exists() && aside.is_dir());
+}
+
+#[test]
+fn h15_a_workspace_whose_record_holds_no_byte_is_set_aside_and_its_task_goes_on() {
+    goes_on_from_what_was_kept(|record| fs::write(record, "").unwrap());
+}
+
+#[test]
+fn h15_a_workspace_whose_record_is_gone_is_set_aside_and_its_task_goes_on() {
+    goes_on_from_what_was_kept(|record| fs::remove_file(record).unwrap());
+}
+
+#[test]
+fn h15_a_task_with_a_damaged_workspace_can_be_given_up() {
+    let world = killed_in_the_second_turn();
+    fs::write(record(&world, "work"), "").unwrap();
+    world.run(&["pause"]).ends(0);
+    world.run(&["discard", "work"]).ends(0).says("work~damaged-1");
+    world.all_are("discarded");
+    let aside = tree(&world, "work~damaged-1");
+    assert_eq!(fs::read_to_string(aside.join("parts/a.txt")).unwrap(), "part a\n");
+    world.nothing_is_left();
+}
+
+#[test]
+fn h15_one_damaged_workspace_keeps_clean_from_none_of_the_others() {
+    let world = World::new();
+    let part = |id: &str| format!("write parts/{id}.txt \"part {id}\\n\"");
+    let plan = Plan::new("land = \"auto\"");
+    let plan = plan.task("a", &part("a"), "writes = [\"parts/a.txt\"]\nretries = 0");
+    world.plan(&plan.task("b", &part("b"), "writes = [\"parts/b.txt\"]\nretries = 0"));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    fs::write(record(&world, "a"), "").unwrap();
+    world.run(&["clean", "--yes"]).ends(0).says("stays: its record").says("workspace.json` is damaged");
+    assert!(tree(&world, "a").is_dir() && !tree(&world, "b").exists());
+}
