@@ -134,7 +134,7 @@ pub(crate) struct Run {
     /// Spend this much US dollars at most, in place of what the plan says.
     #[arg(long, value_name = "USD", value_parser = usd_micros)]
     pub(crate) budget: Option<u64>,
-    /// Start every task anew, also what has landed, or is in a run that is not finished.
+    /// Start every task anew, also what has landed, waits to be landed, or is in a run that is not finished.
     #[arg(long)]
     pub(crate) again: bool,
     /// Show what would be done, and do nothing.

@@ -40,7 +40,6 @@ pub(crate) fn leave_out(
 ) -> Result<Option<RunId>, Failure> {
     let Some(journalled) = journalled else { return Ok(None) };
     let landed = find(plan, whole, journalled, repository)?;
-    tell_of_others(plan, journalled, &landed);
     for task in plan.tasks.iter().filter(|task| !landed.contains_key(&task.id)) {
         for need in &task.needs {
             if let Some(Place { run, apart: Some(branch), .. }) = landed.get(need) {
@@ -153,22 +152,14 @@ fn commits(run: &Run) -> BTreeMap<&TaskId, &Oid> {
     landed.collect()
 }
 
-/// Says where work of the same tasks waits for a person: here they start from nothing.
-fn tell_of_others(plan: &Plan, journalled: &Journalled, landed: &BTreeMap<TaskId, Place>) {
-    let Some(run) = journalled.core.runs.values().max_by_key(|run| run.started_at) else { return };
-    let wanted: Vec<_> =
-        plan.tasks.iter().filter(|task| !landed.contains_key(&task.id)).filter_map(|task| run.task(&task.id)).collect();
-    let of = |state: &str| wanted.iter().filter(|task| task.state() == state).map(|task| &task.id).collect::<Vec<_>>();
-    let id = &run.id;
-    let (done, failed) = (of("done"), of("failed"));
-    if !done.is_empty() {
-        let land = format!("outlast land --run {id} state:done");
-        say(&format!(
-            "run {id} holds verified work of {}, which lands with: {land}; here it is done again",
-            names(&done)
-        ));
-    }
+/// Says where work of tasks was begun and given up: here they start from nothing.
+pub(crate) fn tell_of_begun(plan: &Plan, journalled: Option<&Journalled>) {
+    let newest = journalled.and_then(|journalled| journalled.core.runs.values().max_by_key(|run| run.started_at));
+    let Some(run) = newest else { return };
+    let there = plan.tasks.iter().filter_map(|task| run.task(&task.id));
+    let failed: Vec<&TaskId> = there.filter(|task| task.state() == "failed").map(|task| &task.id).collect();
     if !failed.is_empty() {
+        let id = &run.id;
         let retry = format!("outlast retry --run {id} state:failed");
         say(&format!(
             "run {id} holds begun work of {}, gone on with by: {retry}; here it is begun anew",

@@ -1,9 +1,11 @@
-//! Tasks of a plan that a run which is not over has begun or still has to begin: a second run would pay for them twice.
+//! Tasks of a plan that a second run would pay for twice: a run which is not over has begun them or still has to, or their
+//! work is done and waits for a person to land it.
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::plan::{Plan, Task};
 use outlast_core::run::{Mode, Run};
 use outlast_engine::load_plan;
+use outlast_git::UserRepo;
 
 use crate::failure::Failure;
 use crate::landed::names;
@@ -37,6 +39,63 @@ pub(crate) fn refuse(plan: &Plan, whole: &Plan, journalled: Option<&Journalled>)
         wanted = others;
     }
     Ok(())
+}
+
+/// Refuses to start tasks whose verified work waits to be landed, as they stand in the plan: of these, what has landed is out
+/// already. The newest run that holds a task decides here, too. What was made from another line of history is done on this
+/// one as well, and what came to no change has nothing to land.
+///
+/// # Errors
+/// `plan/unlanded-work`, with the command that lands it; where git cannot tell.
+pub(crate) fn refuse_unlanded(
+    plan: &Plan,
+    whole: &Plan,
+    journalled: Option<&Journalled>,
+    repository: &UserRepo,
+) -> Result<(), Failure> {
+    let Some(journalled) = journalled else { return Ok(()) };
+    let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
+    let base = crate::base::commit(plan, repository)?;
+    let mut wanted: Vec<&Task> = plan.tasks.iter().collect();
+    for run in runs {
+        if wanted.is_empty() {
+            break;
+        }
+        let Ok(before) = load_plan(&journalled.home, &run.spec.plan) else { continue };
+        let earlier = earlier(whole, &before);
+        let (same, others): (Vec<&Task>, Vec<&Task>) =
+            wanted.into_iter().partition(|task| earlier.contains_key(&task.id));
+        let there = |task: &Task| earlier.get(&task.id).and_then(|name| run.task(name));
+        let waits = |task: &Task| there(task).is_some_and(|task| task.state() == "done" && !task.is_on_target());
+        let (waiting, rest): (Vec<&Task>, Vec<&Task>) = same.into_iter().partition(|task| waits(task));
+        let is_here =
+            || repository.not_in_history(&base, std::slice::from_ref(&run.spec.base)).map(|all| all.is_empty());
+        if !waiting.is_empty() && is_here().map_err(outlast_engine::Error::from)? {
+            return Err(unlanded(run, &waiting, &[rest, others].concat()));
+        }
+        wanted = others;
+    }
+    Ok(())
+}
+
+fn unlanded(run: &Run, waiting: &[&Task], others: &[&Task]) -> Failure {
+    let ids = |tasks: &[&Task]| names(&tasks.iter().map(|task| &task.id).collect::<Vec<_>>());
+    let id = &run.id;
+    let what = format!("run `{id}` holds verified work that waits to be landed: {}", ids(waiting));
+    let mut told = Diagnostic::error("plan/unlanded-work", ExitCode::Plan, what)
+        .because("a second run would do the same tasks anew, and what is done would be paid for twice")
+        .about(id.to_string());
+    if !is_over(run) {
+        told = told.fix(format!("outlast resume {id}    # goes on where it was"));
+    }
+    told = told.fix(format!("outlast land --run {id} state:done    # then `outlast run` starts what is left"));
+    if !others.is_empty() {
+        told = told
+            .because(format!("{} would be started as well", ids(others)))
+            .fix("outlast run --only TASK    # starts another one now, and what it needs");
+    }
+    told.fix("outlast run --again    # starts every task anew, also what has landed").into()
 }
 
 const fn is_over(run: &Run) -> bool {

@@ -39,10 +39,15 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let (mut plan, whole, files) = plan_of(&given, &repository, run)?;
     let journalled = if run.again { None } else { Journalled::load(home.clone())? };
     // Beside a living engine that engine is named below.
-    if run.dry_run || given.places.home.engine().is_none() {
+    let is_free = run.dry_run || given.places.home.engine().is_none();
+    if is_free {
         unfinished::refuse(&plan, &whole, journalled.as_ref())?;
     }
     let landed = landed::leave_out(&mut plan, &whole, journalled.as_ref(), &repository)?;
+    if is_free {
+        unfinished::refuse_unlanded(&plan, &whole, journalled.as_ref(), &repository)?;
+    }
+    landed::tell_of_begun(&plan, journalled.as_ref());
     if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
         return nothing_left(&given, journalled, id);
     }

@@ -153,6 +153,48 @@ fn h09_a_task_that_was_renamed_or_moved_in_the_plan_is_not_done_again() {
 }
 
 #[test]
+fn verified_work_that_waits_to_be_landed_is_not_done_a_second_time() {
+    let bench = Bench::new();
+    let start = bench.repo.commit_id("HEAD").unwrap();
+    bench.repo.commit_file("README.md", "# Later\n", "Second").unwrap();
+    let tasks = [("one", ""), ("two", "")];
+    bench.plan(&plan("", &tasks));
+    bench.run(&["run", "--yes"]).ends(0);
+    let first = status(&bench)["run"].as_str().unwrap().to_owned();
+    for command in [&["run"][..], &["run", "--detach"], &["run", "--dry-run"], &["run", "--only", "one"]] {
+        let told = bench.run(command).ends(3).says("error[plan/unlanded-work]").says("paid for twice");
+        told.says(&format!("outlast land --run {first} state:done")).says("outlast run --again");
+    }
+    let told = bench.run(&["run", "--json"]).fails(3, "plan/unlanded-work");
+    assert_eq!(told["error"]["related"][0], first.as_str(), "{told:#}");
+    let what = format!("run `{first}` holds verified work that waits to be landed: one, two");
+    assert_eq!(told["error"]["what"], what, "{told:#}");
+    assert_eq!((runs(&bench), attempts(&bench)), (1, vec![1, 1]));
+
+    // What is new is named, and starts by its name.
+    bench.plan(&plan("", &[tasks[0], tasks[1], ("three", "")]));
+    bench.run(&["run"]).ends(3).says("three would be started as well").says("outlast run --only TASK");
+    bench.run(&["run", "--only", "three"]).ends(0);
+    bench.run(&["land", "--all"]).ends(0);
+    assert_eq!((runs(&bench), states(&bench)), (2, vec!["landed".to_owned()]));
+    // What lands is left out, and what is given up is done again.
+    bench.run(&["land", "--run", &first, "one"]).ends(0);
+    bench.run(&["run"]).ends(3).says("landed already").says("waits to be landed: two");
+    bench.run(&["discard", "--run", &first, "two"]).ends(0);
+    bench.run(&["run"]).ends(0).says("two");
+    assert_eq!((runs(&bench), states(&bench)), (3, vec!["done".to_owned()]));
+    // What was made with `--again` takes the place of what it was before.
+    bench.run(&["run", "--again", "--only", "two"]).ends(0);
+    let second = status(&bench)["run"].as_str().unwrap().to_owned();
+    bench.run(&["run", "--json"]).fails(3, "plan/unlanded-work");
+    bench.run(&["run"]).ends(3).says(&format!("outlast land --run {second} state:done"));
+    // Another line of history has nothing of it.
+    bench.repo.git(&["checkout", "--quiet", "--detach", &start]).unwrap();
+    bench.run(&["run", "--only", "two"]).ends(0);
+    assert_eq!(runs(&bench), 5);
+}
+
+#[test]
 fn work_that_was_thrown_away_is_done_again() {
     let bench = Bench::new();
     bench.plan(&plan("land = \"auto\"", &[("one", "")]));
