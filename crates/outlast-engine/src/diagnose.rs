@@ -141,6 +141,12 @@ fn rejected(rejection: &Rejection) -> Diagnostic {
                 .fix(format!("outlast retry {need}"))
         }
         Rejection::RunExists(_) | Rejection::Stale(..) => Diagnostic::error("outlast/defect", ExitCode::Defect, what),
+        // What is given up comes back in another run: in this one it is somebody's decision.
+        Rejection::Illegal { task, state: "stale" | "discarded", .. } => {
+            let told = Diagnostic::error("task/state", ExitCode::Usage, what);
+            told.fix(format!("outlast run --only {task}    # anew, with what it needs, in a run of its own"))
+                .fix("outlast status")
+        }
         Rejection::Illegal { .. } => Diagnostic::error("task/state", ExitCode::Usage, what).fix("outlast status"),
     }
 }

@@ -181,6 +181,13 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
     if may_start && core.waits_for_a_person(task).is_some() {
         return vec![format!("outlast resume {}", run.id)];
     }
+    if task.phase == Phase::Stale {
+        let (id, task) = (&run.id, &task.id);
+        return vec![
+            format!("outlast run --only {task}    # anew, with what it needs, in a run of its own"),
+            format!("outlast discard --run {id} {task}"),
+        ];
+    }
     let Phase::Done(finished) = &task.phase else { return Vec::new() };
     let Some(refused) = finished.refused.as_ref().filter(|_| !finished.wanted) else { return Vec::new() };
     if !matches!(refused.cause, LandingCause::Conflict | LandingCause::Verify) {
@@ -223,6 +230,9 @@ fn reason(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timesta
     if let Some((cause, detail)) = ending(task) {
         return say(cause, detail.to_owned(), None);
     }
+    if task.phase == Phase::Stale {
+        return say("need_given_up", built_on(run, task), None);
+    }
     match core.explain(&run.id, &task.id, now) {
         Some(Why::Needs { tasks }) => say("needs", format!("waits for {}", names(&tasks)), None),
         Some(Why::NoRoom { concurrency }) => say("no_room", format!("all {concurrency} slots are taken"), None),
@@ -252,6 +262,19 @@ fn reason(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timesta
             none
         }
     }
+}
+
+/// What a stale task was built on that is given up since.
+fn built_on(run: &Run, task: &Task) -> String {
+    let gone = |need: &&Task| matches!(need.phase, Phase::Discarding | Phase::Discarded | Phase::Stale);
+    let need = task.spec.needs.iter().filter_map(|need| run.task(need)).find(gone);
+    need.map_or_else(
+        || "what it was built on is given up".to_owned(),
+        |need| match need.phase {
+            Phase::Stale => format!("it was built on `{}`, which is stale", need.id),
+            _ => format!("it was built on `{}`, which is discarded", need.id),
+        },
+    )
 }
 
 /// What an attempt is being ended for that was at work: its state stays `running` until no process of it lives.

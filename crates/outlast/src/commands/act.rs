@@ -1,5 +1,7 @@
 //! `outlast pause`, `stop`, `land`, `discard`: asked of the running engine, or done by a short one of our own.
 
+use std::collections::BTreeMap;
+
 use outlast_api::{Act, Acted, Diagnostic, ExitCode, schema};
 use outlast_core::run::Mode;
 use outlast_core::task::Phase;
@@ -96,9 +98,32 @@ fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Fai
 pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
     let (home, id, tasks) = of_tasks(&given, selection)?;
     let (json, places) = (given.json, given.places.clone());
+    let before = without_result(&places, &id)?;
     let mut acted = act(given, &home, &id, Act::Discard { run: id.to_string(), tasks })?;
     name_what_is_kept(&places, &home, &id, &mut acted)?;
-    told(json, &acted, "")
+    let code = told(json, &acted, "")?;
+    for (task, state) in without_result(&places, &id)?.iter().filter(|(task, _)| !before.contains_key(*task)) {
+        match *state {
+            "blocked" => say(&format!("{task} needs that and is blocked now")),
+            _ => say(&format!(
+                "{task} was built on that and is stale now: it lands no more. Do it anew: outlast run --only {task}"
+            )),
+        }
+    }
+    Ok(code)
+}
+
+/// The tasks of a run that come to no result because of another one, with what they are or are about to be.
+fn without_result(places: &Places, run: &RunId) -> Result<BTreeMap<TaskId, &'static str>, Failure> {
+    let (journalled, run) = Journalled::find(places, Some(run.as_str()))?;
+    let tasks = journalled.core.run(&run).map(|run| run.tasks.as_slice()).unwrap_or_default();
+    let found = tasks.iter().filter_map(|task| match task.state() {
+        "blocked" => Some((task.id.clone(), "blocked")),
+        "stale" => Some((task.id.clone(), "stale")),
+        "running" | "held" | "verifying" if task.stale => Some((task.id.clone(), "stale")),
+        _ => None,
+    });
+    Ok(found.collect())
 }
 
 /// Says of each discarded task where its work is and how it comes back, and why its workspace is still there: what could not

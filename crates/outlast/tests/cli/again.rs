@@ -195,6 +195,36 @@ fn verified_work_that_waits_to_be_landed_is_not_done_a_second_time() {
 }
 
 #[test]
+fn what_was_built_on_discarded_work_says_so_and_how_it_comes_back() {
+    let bench = Bench::new();
+    let tasks = [("one", ""), ("two", "needs = [\"one\"]"), ("three", "needs = [\"two\"]"), ("four", "")];
+    bench.plan(&plan("", &tasks));
+    bench.run(&["run", "--yes"]).ends(0);
+    let run = status(&bench)["run"].as_str().unwrap().to_owned();
+    let told = bench.run(&["discard", "one"]).ends(0);
+    let told = told.says("two was built on that and is stale now").says("outlast run --only two");
+    let told = told.says("three was built on that and is stale now");
+    assert!(!told.stderr.contains("four"), "{told:#?}");
+    assert_eq!(states(&bench), ["discarded", "stale", "stale", "done"]);
+    let why = each(&bench, |task| format!("{}: {}", task["cause"], task["detail"]));
+    assert_eq!(why[1], r#""need_given_up": "it was built on `one`, which is discarded""#);
+    assert_eq!(why[2], r#""need_given_up": "it was built on `two`, which is stale""#);
+    let fixes = each(&bench, |task| task["fix"].to_string());
+    assert!(fixes[1].contains("outlast run --only two ") && fixes[1].contains("outlast discard --run"), "{fixes:#?}");
+    bench.run(&["status"]).ends(0).shows("it was built on `one`, which is discarded").shows("outlast run --only two");
+    bench.run(&["land", "two"]).ends(5).says("outlast run --only two");
+    let told = bench.run(&["retry", "two", "--json"]).fails(2, "task/state");
+    assert!(told["error"]["fix"][0].as_str().unwrap().starts_with("outlast run --only two "), "{told:#}");
+
+    // A second one says nothing of what was told already.
+    let told = bench.run(&["discard", "three"]).ends(0);
+    assert!(!told.stderr.contains("stale now"), "{told:#?}");
+    bench.run(&["run", "--only", "two"]).ends(0);
+    assert_eq!((runs(&bench), states(&bench)), (2, vec!["done".to_owned(); 2]));
+    bench.run(&["discard", "--run", &run, "two"]).ends(0);
+}
+
+#[test]
 fn work_that_was_thrown_away_is_done_again() {
     let bench = Bench::new();
     bench.plan(&plan("land = \"auto\"", &[("one", "")]));
