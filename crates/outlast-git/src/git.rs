@@ -162,6 +162,10 @@ impl Call {
 
     /// Runs to the end, whatever the exit status.
     pub(crate) fn run(mut self) -> Result<Answer> {
+        self.run_once()
+    }
+
+    fn run_once(&mut self) -> Result<Answer> {
         for (at, (key, value)) in self.config.iter().enumerate() {
             self.command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
         }
@@ -185,11 +189,24 @@ impl Call {
     }
 
     /// Runs to the end and hands over standard output; any other exit status than 0 is an error.
-    pub(crate) fn ok(self) -> Result<Vec<u8>> {
-        let answer = self.run()?;
+    ///
+    /// One that only reads, and so holds no lock of ours, runs again when something has killed it: nothing but its answer
+    /// was lost.
+    pub(crate) fn ok(mut self) -> Result<Vec<u8>> {
+        let only_reads = self.stdin.is_none() && self.input.is_none();
+        let mut answer = self.run_once()?;
+        for _ in 1..READS_MAX {
+            if !only_reads || answer.code().is_some() {
+                break;
+            }
+            answer = self.run_once()?;
+        }
         if answer.output.status.success() { Ok(answer.output.stdout) } else { Err(answer.into_error()) }
     }
 }
+
+/// How often a git that only reads is started, if it is killed each time.
+const READS_MAX: u32 = 3;
 
 /// What a finished git left.
 pub(crate) struct Answer {
@@ -212,5 +229,29 @@ impl Answer {
 
     pub(crate) fn into_error(self) -> Error {
         Error::Git { status: self.output.status.to_string(), stderr: self.stderr(), command: self.command }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_git_that_is_killed_while_it_reads_runs_again_and_one_that_holds_a_lock_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("git");
+        let script = "#!/bin/sh\n[ \"$1\" = version ] || [ \"$1\" = --version ] && echo git version 2.47.0 && exit\n\
+                      echo >> $RUNS; test $(wc -l < $RUNS) -ge 3 || kill -9 $$; echo read";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let git = Git::at(program).unwrap();
+        let runs = |name: &str| folder.path().join(name);
+        let call = |name: &str| git.in_checkout(folder.path()).env("RUNS", runs(name)).arg("config");
+        assert_eq!(call("reads").ok().unwrap(), b"read\n");
+        let lock = Lock::acquire(&folder.path().join("lock")).unwrap();
+        assert!(call("writes").holding(&lock).unwrap().ok().is_err());
+        assert_eq!(std::fs::read_to_string(runs("writes")).unwrap(), "\n", "it ran once");
     }
 }
