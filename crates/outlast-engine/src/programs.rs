@@ -10,7 +10,7 @@ use outlast_agent::Kind;
 use outlast_core::glob::Glob;
 use outlast_core::plan::{Plan, Task};
 use outlast_core::{AgentName, Oid, TaskId};
-use outlast_git::{Kind as Entry, UserRepo};
+use outlast_git::{Kind as Entry, UserRepo, quoted};
 
 use crate::error::Error;
 
@@ -215,5 +215,5 @@ impl fmt::Display for AbsentProgram {
 /// A word that a shell takes as it is.
 fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+,@".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if text.chars().all(plain) { text.to_owned() } else { quoted(text) }
 }

@@ -8,7 +8,7 @@ use outlast_core::{AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
 use outlast_git::{
     Aside, ByteSlice as _, Candidate, CandidateOutcome, CandidateSpec, Checkpoint, CheckpointSpec, Conflict,
     FILE_LIMIT_DEFAULT, Integration, Merged, Move, MoveOutcome, Removal, Scope, ScopeDiff, Spec, Store, TargetState,
-    UserRepo, Workspace,
+    UserRepo, Workspace, quoted,
 };
 use outlast_process::survivors;
 
@@ -200,7 +200,6 @@ impl Repositories {
         let Some(first) = found.first() else { return Ok(None) };
         let more = found.len() - 1;
         let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         let named: Vec<String> = found.iter().take(PATHS_NAMED).map(|file| quoted(&file.path.to_str_lossy())).collect();
         let (root, workspace) = (self.user.root().display().to_string(), self.home.workspace(run, task));
         Ok(Some(format!(

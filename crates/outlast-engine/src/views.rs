@@ -12,6 +12,7 @@ use outlast_core::record::{EndReason, LandingCause, RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Stage, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
+use outlast_git::quoted;
 
 use crate::home::RepoHome;
 use crate::room::{Full, full};
@@ -89,13 +90,14 @@ fn state_on(core: &Core, run: &Run, full: Option<&Full>, now: Timestamp) -> &'st
 
 /// Whether a task goes on when the disk has room, and not before.
 fn waits_for_room(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timestamp) -> bool {
-    let is_at_work = match task.state() {
-        "running" | "verifying" | "landing" => true,
-        "ready" => matches!(core.explain(&run.id, &task.id, now), None | Some(Why::Starting | Why::NoRoom { .. })),
-        "done" => matches!(core.explain(&run.id, &task.id, now), Some(Why::LandingQueue)),
-        _ => false,
-    };
-    full.is_some() && is_at_work
+    // Why a task waits takes a look at all the others: not for each of ten thousand on a disk that has room.
+    full.is_some()
+        && match task.state() {
+            "running" | "verifying" | "landing" => true,
+            "ready" => matches!(core.explain(&run.id, &task.id, now), None | Some(Why::Starting | Why::NoRoom { .. })),
+            "done" => matches!(core.explain(&run.id, &task.id, now), Some(Why::LandingQueue)),
+            _ => false,
+        }
 }
 
 /// Whether a task has got where the plan wants it.
@@ -194,19 +196,18 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
         return Vec::new();
     }
     let (id, target) = (&run.id, &run.spec.target);
-    let store = home.store().display().to_string().replace('\'', "'\\''");
+    let store = quoted(&home.store().display().to_string());
     let result = format!("refs/outlast/{id}/{}/result", task.id.slug());
     let land = format!("outlast land --run {id} {}", task.id);
     vec![
-        format!("git switch {target} && git fetch '{store}' {result} && git cherry-pick FETCH_HEAD && {land}"),
+        format!("git switch {target} && git fetch {store} {result} && git cherry-pick FETCH_HEAD && {land}"),
         format!("outlast discard --run {id} {}", task.id),
     ]
 }
 
 /// What helps where the disk is full.
 fn makes_room(full: &Full) -> Vec<String> {
-    let folder = full.folder.display().to_string().replace('\'', "'\\''");
-    vec![format!("df -h '{folder}'"), "outlast clean".to_owned()]
+    vec![format!("df -h {}", quoted(&full.folder.display().to_string())), "outlast clean".to_owned()]
 }
 
 struct Reason {

@@ -13,6 +13,7 @@ use outlast_core::{Oid, RunId, TaskId};
 use crate::candidate::{Candidate, run_trailer, task_trailer};
 use crate::lock::Lock;
 use crate::objects::{Indexer, ObjectFolder};
+use crate::shell::quoted;
 use crate::source::Source;
 use crate::{Error, Result, Store, UserRepo, Worktree, copy, durable, oid};
 
@@ -332,9 +333,4 @@ fn landing_pin(task: &TaskId) -> String {
 /// The command a person can run, with the path quoted for a shell.
 fn command(path: &Path, step: &Move) -> String {
     format!("git -C {} merge --ff-only {}", quoted(&path.display().to_string()), step.new)
-}
-
-/// As one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -9,6 +9,7 @@ use outlast_core::{AttemptId, RunId, TaskId};
 use outlast_engine::{
     Holder, Kept, RepoHome, Rest, not_all_kept, nothing_on_record, perform, unless_full, until_parked,
 };
+use outlast_git::quoted;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunSelection, TaskSelection};
@@ -131,15 +132,14 @@ fn without_result(places: &Places, run: &RunId) -> Result<BTreeMap<TaskId, &'sta
 fn name_what_is_kept(places: &Places, home: &RepoHome, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
     let kept = Kept::open(home, places.repository_of(home)?)?;
     let (journalled, run) = Journalled::find(places, Some(run.as_str()))?;
-    let store = home.store().display().to_string().replace('\'', "'\\''");
+    let store = quoted(&home.store().display().to_string());
     for told in acted.tasks.iter_mut().filter(|task| task.state == "discarded") {
         let id = TaskId::new(&told.id);
         told.kept = kept.stays(&run, &id)?;
         let number = journalled.core.run(&run).and_then(|run| run.task(&id)).map_or(0, |task| task.attempts);
         let branch = format!("discarded/{run}/{}", id.slug());
         told.archive = kept.archive(&AttemptId { run: run.clone(), task: id, number })?;
-        told.get_back =
-            told.archive.as_ref().map(|archive| format!("git fetch '{store}' {archive}:refs/heads/{branch}"));
+        told.get_back = told.archive.as_ref().map(|archive| format!("git fetch {store} {archive}:refs/heads/{branch}"));
     }
     Ok(())
 }
