@@ -78,11 +78,9 @@ fn find(
     repository: &UserRepo,
 ) -> Result<BTreeMap<TaskId, Place>, Failure> {
     let refused = |error| Failure::from(outlast_engine::Error::from(error));
-    let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
-    runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
     let base = crate::base::commit(plan, repository)?;
     let mut found: BTreeMap<TaskId, Place> = BTreeMap::new();
-    for run in runs {
+    for run in journalled.newest_first() {
         let landed = commits(run);
         let wanted = |task: &&Task| !found.contains_key(&task.id);
         if landed.is_empty() || !plan.tasks.iter().any(|task| wanted(&task)) {

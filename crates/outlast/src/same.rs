@@ -14,7 +14,7 @@ pub(crate) fn earlier<'n, 'b>(now: &'n Plan, before: &'b Plan) -> BTreeMap<&'n T
     let mut left: BTreeMap<&TaskId, &'b Task> = before.tasks.iter().map(|task| (&task.id, task)).collect();
     let mut found = BTreeMap::new();
     for task in &now.tasks {
-        if left.get(&task.id).is_some_and(|before| is_same(before, task)) {
+        if left.get(&task.id).is_some_and(|before| what(before) == what(task)) {
             found.extend(left.remove(&task.id).map(|before| (&task.id, &before.id)));
         }
     }
@@ -24,25 +24,16 @@ pub(crate) fn earlier<'n, 'b>(now: &'n Plan, before: &'b Plan) -> BTreeMap<&'n T
     let mut by_work: BTreeMap<String, Vec<&'b TaskId>> = BTreeMap::new();
     // The first of several is the last here, and so the first to be taken.
     for task in before.tasks.iter().rev().filter(|task| left.contains_key(&task.id)) {
-        by_work.entry(work(task)).or_default().push(&task.id);
+        by_work.entry(format!("{:?}", what(task))).or_default().push(&task.id);
     }
     for task in now.tasks.iter().filter(|task| !found.contains_key(&task.id)).collect::<Vec<_>>() {
-        found.extend(by_work.get_mut(&work(task)).and_then(Vec::pop).map(|before| (&task.id, before)));
+        found.extend(by_work.get_mut(&format!("{:?}", what(task))).and_then(Vec::pop).map(|before| (&task.id, before)));
     }
     found
 }
 
-/// Whether the same is to be done.
-fn is_same(before: &Task, now: &Task) -> bool {
-    let what = |task: &Task| {
-        let Task { goal, writes, reads, steps, example, output, .. } = task.clone();
-        (goal, writes, reads, steps, example, output)
-    };
-    what(before) == what(now)
-}
-
-/// What is to be done, as text.
-fn work(task: &Task) -> String {
+/// What is to be done.
+fn what(task: &Task) -> impl PartialEq + std::fmt::Debug {
     let Task { goal, writes, reads, steps, example, output, .. } = task;
-    format!("{:?}", (goal, writes, reads, steps, example, output))
+    (goal, writes, reads, steps, example, output)
 }

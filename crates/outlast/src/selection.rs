@@ -20,6 +20,13 @@ pub(crate) struct Journalled {
 }
 
 impl Journalled {
+    /// Its runs: of two that hold the same task, the one that counts comes first.
+    pub(crate) fn newest_first(&self) -> Vec<&Run> {
+        let mut runs: Vec<&Run> = self.core.runs.values().collect();
+        runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
+        runs
+    }
+
     /// The journal in a folder; nothing where there is none.
     pub(crate) fn load(home: RepoHome) -> Result<Option<Self>, Failure> {
         let reader = match JournalReader::open(home.journal()) {

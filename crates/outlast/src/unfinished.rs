@@ -20,8 +20,7 @@ use crate::selection::Journalled;
 /// `plan/unfinished-run`, with the command that goes on with that run.
 pub(crate) fn refuse(plan: &Plan, whole: &Plan, journalled: Option<&Journalled>) -> Result<(), Failure> {
     let Some(journalled) = journalled else { return Ok(()) };
-    let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
-    runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
+    let runs = journalled.newest_first();
     let Some(oldest) = runs.iter().rposition(|run| !is_over(run)) else { return Ok(()) };
     let mut wanted: Vec<&Task> = plan.tasks.iter().collect();
     for run in &runs[..=oldest] {
@@ -54,11 +53,9 @@ pub(crate) fn refuse_unlanded(
     repository: &UserRepo,
 ) -> Result<(), Failure> {
     let Some(journalled) = journalled else { return Ok(()) };
-    let mut runs: Vec<&Run> = journalled.core.runs.values().collect();
-    runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
     let base = crate::base::commit(plan, repository)?;
     let mut wanted: Vec<&Task> = plan.tasks.iter().collect();
-    for run in runs {
+    for run in journalled.newest_first() {
         if wanted.is_empty() {
             break;
         }
@@ -80,7 +77,6 @@ pub(crate) fn refuse_unlanded(
 }
 
 fn unlanded(run: &Run, waiting: &[&Task], others: &[&Task]) -> Failure {
-    let ids = |tasks: &[&Task]| names(&tasks.iter().map(|task| &task.id).collect::<Vec<_>>());
     let id = &run.id;
     let what = format!("run `{id}` holds verified work that waits to be landed: {}", ids(waiting));
     let mut told = Diagnostic::error("plan/unlanded-work", ExitCode::Plan, what)
@@ -98,6 +94,10 @@ fn unlanded(run: &Run, waiting: &[&Task], others: &[&Task]) -> Failure {
     told.fix("outlast run --again    # starts every task anew, also what has landed").into()
 }
 
+fn ids(tasks: &[&Task]) -> String {
+    names(&tasks.iter().map(|task| &task.id).collect::<Vec<_>>())
+}
+
 const fn is_over(run: &Run) -> bool {
     matches!(run.mode, Mode::Finished(_))
 }
@@ -108,7 +108,6 @@ fn is_open(state: &str) -> bool {
 }
 
 fn refused(run: &Run, open: &[&Task], others: &[&Task]) -> Failure {
-    let ids = |tasks: &[&Task]| names(&tasks.iter().map(|task| &task.id).collect::<Vec<_>>());
     let id = &run.id;
     let what = format!("run `{id}` is not finished and still has to do: {}", ids(open));
     let mut told = Diagnostic::error("plan/unfinished-run", ExitCode::Plan, what)
