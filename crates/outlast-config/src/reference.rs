@@ -164,7 +164,10 @@ second time on what would land, in a tree that no agent can write. A command may
 `setup` of the commit that the run starts from may reach the network, and fetch what the project needs (`npm ci`, `cargo
 fetch`). Once an agent's work is in the tree, no command may make a TCP connection where the system can keep it from that,
 `setup` for a task with `needs` and for what would land included: a new dependency has to be in a cache by then, or in the
-commit that the run starts from. A command may take as long as the task's `timeout`, one of `setup` 30 minutes. Its environment is built from nothing: no other variable of yours, no key, and
+commit that the run starts from.
+
+A command may take as long as the task's `timeout`, one of `setup` 30 minutes. Its environment is built from nothing: no other
+variable of yours, no key, and
 
 | variable | holds |
 | --- | --- |

@@ -1,7 +1,7 @@
 //! Front matter that another tool's task files have: what of it means the same here is taken, the rest is told.
 //!
 //! Such files (`depends_on`, `parallel`, `conflicts_with`, beside a name, a status and dates) are written by issue trackers
-//! and planners. A file of ours with one of their words beside our own keys is no such file: there a slip is an error.
+//! and planners. A file without any of the first three is ours: a name or a status in it is a slip, and an error.
 
 use crate::Code;
 use crate::document::{Table, Value};
