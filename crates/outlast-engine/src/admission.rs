@@ -47,7 +47,7 @@ impl Admission for EngineAdmission {
                 drop(tokio::time::timeout(turns::PATIENCE, held.cancelled()).await);
             }
             if let Some(context) = self.context.as_ref().filter(|_| replay::generates(ask.turn_kind)) {
-                context.until_room().await;
+                context.until_clear().await;
             }
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };

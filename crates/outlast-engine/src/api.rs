@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
+use crate::held_up::HeldUp;
 use crate::home::hex;
 use crate::keys::same;
 use crate::runs::Rest;
@@ -83,14 +84,14 @@ async fn act(State(api): State<Api>, headers: HeaderMap, Json(act): Json<Act>) -
     }
 }
 
-/// Answers once nothing of the run is in flight, or what is left of it waits for room on the disk.
+/// Answers once nothing of the run is in flight, or what is left of it comes to nothing each time.
 async fn settled(State(api): State<Api>, headers: HeaderMap, Path(run): Path<String>) -> Response {
     if !authorised(&api, &headers) {
         return unauthorised();
     }
     match crate::runs::until_parked(&api.engine, &RunId::new(run)).await {
         Ok(Rest::Settled) => StatusCode::NO_CONTENT.into_response(),
-        Ok(Rest::DiskFull) => refuse(StatusCode::CONFLICT, crate::diagnose::not_all_kept()),
+        Ok(Rest::HeldUp(told)) => refuse(StatusCode::CONFLICT, *told),
         Err(error) => refuse(StatusCode::CONFLICT, crate::diagnose::diagnostic(&error)),
     }
 }
@@ -157,12 +158,13 @@ async fn each(
         refusals.push(refused);
     }
     crate::runs::until_tasks_settled(engine, run, &tasks).await?;
-    let id = run.clone();
-    engine.look(move |core| acted(core, &id, tasks, refusals)).await
+    let (id, held_up) = (run.clone(), engine.held_up().clone());
+    engine.look(move |core| acted(core, &held_up, &id, tasks, refusals)).await
 }
 
 fn acted(
     core: &outlast_core::Core,
+    held_up: &HeldUp,
     run: &RunId,
     tasks: Vec<String>,
     refusals: Vec<Option<Rejection>>,
@@ -185,6 +187,11 @@ fn acted(
             Some(_) => None,
             None => cause,
         };
+        // What was asked for is on record, and comes to nothing for now.
+        let is_under_way = task.is_some_and(|task| !crate::runs::is_at_rest(task));
+        let held_up = held_up.why_of(run, &TaskId::new(&id)).filter(|_| is_under_way);
+        let cause = cause.or_else(|| held_up.as_ref().map(|_| crate::views::TRIED_AGAIN.to_owned()));
+        let detail = detail.or(held_up.map(|told| told.what));
         ActedTask {
             id,
             state,

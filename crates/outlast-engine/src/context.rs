@@ -19,10 +19,12 @@ use crate::asks::{AccountInfo, spoken};
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 use crate::fill::Fill;
-use crate::home::{RepoHome, read_if_there};
+use crate::held_up;
+use crate::home::{RepoHome, read_if_there, write_file};
 use crate::keys::RunSecret;
 use crate::loops::Loops;
 use crate::notes;
+use crate::obstacle::Obstacle;
 use crate::ops::Unshown;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
@@ -60,6 +62,8 @@ pub(crate) struct Context {
     /// What was said of a run already: it holds for all of its tasks.
     told: Mutex<BTreeSet<(RunId, String)>>,
     trouble: broadcast::Sender<Trouble>,
+    /// Word of what is held up is left by one at a time.
+    leaves_word: Mutex<()>,
 }
 
 /// One lock a task: who holds it works on that task alone.
@@ -137,6 +141,7 @@ impl Context {
             trees: Mutex::default(),
             told: Mutex::default(),
             trouble: broadcast::channel(TROUBLES_KEPT).0,
+            leaves_word: Mutex::default(),
         }
     }
 
@@ -270,18 +275,25 @@ impl Context {
         crate::room::check(self.home.root())
     }
 
-    /// Waits for as long as the disk that holds the state is full, and tells whoever listens: an agent that is at work on a
-    /// full disk writes half of what it means to.
-    pub(crate) async fn until_room(&self) {
+    /// What is in the way of everything, if anything is.
+    pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+        Obstacle::of(&self.home)
+    }
+
+    /// Waits for as long as anything is in the way of everything, and tells whoever listens: an agent that is at work on a
+    /// full disk writes half of what it means to, and nothing is kept of what it does without our store.
+    pub(crate) async fn until_clear(&self) {
         let mut is_told = false;
-        // Nobody tells when a disk has room again.
-        while crate::room::full(self.home.root()).is_some() {
+        // Nobody tells when a disk has room again, or when a folder is back.
+        while let Some(obstacle) = self.obstacle() {
             if !std::mem::replace(&mut is_told, true) {
-                let what =
-                    "the disk is full: agents wait with their next request, and go on by themselves when there is room";
-                self.trouble
-                    .send(Trouble { task: None, what: what.to_owned(), no_space: true, again: false })
-                    .unwrap_or_default();
+                let (no_space, what) = match &obstacle {
+                    Obstacle::DiskFull(_) => {
+                        (true, "the disk is full: agents wait with their next request, and go on by themselves when there is room".to_owned())
+                    }
+                    gone => (false, format!("{}; agents wait with their next request", gone.detail())),
+                };
+                self.trouble.send(Trouble { task: None, what, no_space, again: false }).unwrap_or_default();
             }
             tokio::time::sleep(AGAIN_AFTER).await;
         }
@@ -415,6 +427,14 @@ impl Context {
         drop(self.trouble.send(Trouble { task: None, what, no_space: true, again: true }));
     }
 
+    /// Leaves word of what is tried again and again, for those who look without asking this engine.
+    pub(crate) fn leave_word(&self) {
+        let _alone = lock(&self.leaves_word);
+        if let Err(error) = held_up::save(&self.home.tried(), &self.engine.held_up().tried()) {
+            tracing::warn!(%error, "what is tried again cannot be told to those who look");
+        }
+    }
+
     pub(crate) fn troubles(&self) -> broadcast::Receiver<Trouble> {
         self.trouble.subscribe()
     }
@@ -423,11 +443,23 @@ impl Context {
 /// Reads the plan of this content hash.
 ///
 /// # Errors
-/// Where it is not there or is damaged.
+/// [`Error::PlanDamaged`], also where it is gone.
 pub fn load_plan(home: &RepoHome, hash: &str) -> Result<Plan, Error> {
     let path = home.plan(hash);
-    let bytes = read_if_there(&path)?.ok_or_else(|| Error::Internal(format!("{} is missing", path.display())))?;
-    serde_json::from_slice(&bytes).map_err(|e| Error::Internal(format!("{}: {e}", path.display())))
+    let damaged = |why: String| Error::PlanDamaged { path: path.clone(), why };
+    let bytes = read_if_there(&path)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
+    serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))
+}
+
+/// Keeps the copy of a plan that a run goes by; gives its content hash.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub fn keep_plan(home: &RepoHome, plan: &Plan) -> Result<String, Error> {
+    let text = serde_json::to_vec(plan).map_err(|e| Error::Internal(format!("the plan does not serialise: {e}")))?;
+    let hash = outlast_config::content_hash(plan);
+    write_file(&home.plan(&hash), &text)?;
+    Ok(hash)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

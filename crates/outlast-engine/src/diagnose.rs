@@ -3,10 +3,14 @@
 use std::error::Error as _;
 
 use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::RunId;
 use outlast_core::admit::Rejection;
+use outlast_git::quoted;
 
 use crate::error::Error;
-use crate::home::Holder;
+use crate::held_up::Why;
+use crate::home::{Holder, RepoHome};
+use crate::obstacle::{NOTHING_LOST, Obstacle};
 
 /// The diagnostic of an error.
 pub fn diagnostic(error: &Error) -> Diagnostic {
@@ -29,8 +33,13 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         | Error::Alive { .. }
         | Error::Unshown { .. } => plain("host/cannot", ExitCode::Host),
         Error::RepositoryGone { .. } => {
-            plain("repository/gone", ExitCode::Repository).fix("put it back, then: outlast resume")
+            plain(REPOSITORY_GONE, ExitCode::Repository).fix("put it back, then: outlast resume")
         }
+        Error::PlanDamaged { path, .. } => plain(PLAN_DAMAGED, ExitCode::Host)
+            .because("it was made when the run began, so that edits of the plan change nothing under way")
+            .fix(format!("put {} back from a backup, then: outlast resume", quoted(&path.display().to_string())))
+            .fix("outlast run --again    # starts its tasks anew; what has landed stays"),
+        Error::StoreGone { .. } => plain(STORE_GONE, ExitCode::Host).fix("put it back, then: outlast resume"),
         Error::HomeGone { .. } => plain("host/home-gone", ExitCode::Host).fix("outlast run    # starts anew"),
         Error::AgentMissing { program } => plain("host/agent-missing", ExitCode::Host)
             .fix(format!("install `{program}`, or name another agent with --agent"))
@@ -74,6 +83,66 @@ fn running(told: Diagnostic, holder: Option<&Holder>) -> Diagnostic {
 
 /// The code of whatever a full disk keeps from being done.
 const DISK_FULL: &str = "host/disk-full";
+/// The code of whatever waits for the user's repository.
+pub(crate) const REPOSITORY_GONE: &str = "repository/gone";
+/// The code of whatever waits for our own store.
+pub(crate) const STORE_GONE: &str = "host/store-gone";
+/// The code of whatever waits for the copy of a plan.
+const PLAN_DAMAGED: &str = "plan/damaged";
+/// The code of whatever else is tried again and again.
+const TRIED_AGAIN: &str = "host/tried-again";
+
+/// Whether this is said because something waits that nobody need wait for who wants to leave.
+pub fn is_held_up(told: &Diagnostic) -> bool {
+    is_obstacle(told) || matches!(told.code.as_str(), PLAN_DAMAGED | TRIED_AGAIN)
+}
+
+/// Whether this is said of what is in the way of everything.
+pub(crate) fn is_obstacle(told: &Diagnostic) -> bool {
+    matches!(told.code.as_str(), DISK_FULL | REPOSITORY_GONE | STORE_GONE)
+}
+
+/// Why an operation of a run came to nothing.
+pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
+    let certain = |told| Why { told, is_certain: true };
+    if error.is_no_space() {
+        return certain(not_all_kept());
+    }
+    if let Some(obstacle) = Obstacle::gone(home) {
+        return certain(obstacle.told(Some(run), None));
+    }
+    let goes_on = format!("outlast resume {run}    # goes on where it was");
+    match error {
+        Error::RepositoryGone { .. } => {
+            return certain(diagnostic(error).because(NOTHING_LOST).about(run.to_string()).fix(goes_on));
+        }
+        Error::PlanDamaged { .. } => return certain(diagnostic(error).because(NOTHING_LOST).about(run.to_string())),
+        _ => {}
+    }
+    let lock = match error {
+        Error::Git(outlast_git::Error::Git { stderr, .. }) => held_lock(stderr),
+        _ => None,
+    };
+    let what = match lock {
+        Some(lock) => format!("the lock {lock} is held by another git, or was left by one that was killed"),
+        None => error.to_string().lines().next().unwrap_or_default().to_owned(),
+    };
+    let mut told = Diagnostic::error(TRIED_AGAIN, ExitCode::Host, what)
+        .because("it was tried again and again, and came to nothing each time")
+        .because(NOTHING_LOST)
+        .about(run.to_string());
+    if let Some(lock) = lock {
+        told = told.fix(format!("rm {}    # once no git is at work there", quoted(lock)));
+    }
+    Why { told: told.fix(goes_on), is_certain: false }
+}
+
+/// The lock file that git could not make because it is there.
+fn held_lock(stderr: &str) -> Option<&str> {
+    let (_, rest) = stderr.split_once("Unable to create '")?;
+    let (path, _) = rest.split_once("': File exists")?;
+    path.ends_with(".lock").then_some(path)
+}
 
 /// What is said where a run is at rest but for what the disk has no room for.
 pub fn not_all_kept() -> Diagnostic {

@@ -64,10 +64,15 @@ async fn perform(context: Arc<Context>, key: OperationKey, operation: Operation,
     }
     let came_of_it = ops::perform(&context, &key, operation, &token).await;
     drop(guard);
-    let disk = context.engine.disk();
-    match &came_of_it {
-        Err(error) if error.is_no_space() && !token.is_cancelled() => disk.holds_up(&key),
-        _ => disk.lets_go(&key),
+    let held_up = context.engine.held_up();
+    let has_changed = match &came_of_it {
+        Err(error) if error.is_tried_again() && !token.is_cancelled() => {
+            held_up.note(&key, crate::diagnose::why(error, &key.run, &context.home))
+        }
+        _ => held_up.lets_go(&key),
+    };
+    if has_changed {
+        context.leave_word();
     }
     // Whoever cancelled it has taken it off the books: what it would say is stale, and its place may be taken.
     if token.is_cancelled() {

@@ -24,6 +24,7 @@ use crate::asks::{AccountInfo, Asks};
 use crate::context::{Context, Trouble};
 use crate::effects::EngineEffects;
 use crate::error::Error;
+use crate::held_up;
 use crate::home::{GATEWAY_SOCKET, Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
 use crate::passed::PassedRefusals;
@@ -94,6 +95,8 @@ impl Engine {
         let mut lock = home.lock(&place)?;
         let home = home.repository(&place);
         home.create()?;
+        // What the engine before this one tried is tried anew.
+        held_up::save(&home.tried(), &[]).map_err(|source| Error::at(&home.tried(), source))?;
         let journal = Journal::open(home.journal())?;
         let reader = journal.reader()?;
         let core = replay(&reader)?;
@@ -150,7 +153,7 @@ impl Engine {
         let gateway = tokio::spawn(gateway.serve(async move { leave.cancelled().await }));
         let store = JournalStore::new(journal, home.journal(), handle.records());
         // On a thread of its own the loop may wait; among the tasks of a gateway alone it would hold up their answers.
-        let store = if context.is_some() { store.holding(handle.disk().clone()) } else { store };
+        let store = if context.is_some() { store.holding(handle.held_up().clone()) } else { store };
         let driver = Driver::new(core, store, EngineEffects::new(context.clone(), Handle::current()));
         let driver = if starts { driver } else { driver.without_starts() };
         let work = run(driver, asks, receiver, first);
@@ -202,7 +205,7 @@ impl Engine {
     /// # Errors
     /// What ended the loop, where it did not end by itself.
     pub async fn close(self) -> Result<(), Error> {
-        self.handle.disk().leave();
+        self.handle.held_up().leave();
         // A loop that has ended by itself has let go already.
         drop(self.handle.leave(|_| true).await);
         self.handle.at_work().end().await;

@@ -12,6 +12,14 @@ pub enum Error {
     /// Another engine works in this home.
     #[error("{}", running(.0.as_ref()))]
     EngineRunning(Option<Holder>),
+    /// The copy of a plan that a run goes by is damaged, or gone.
+    #[error("the copy of its plan that a run goes by, {}, is damaged: {why}", path.display())]
+    PlanDamaged {
+        /// The copy.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file of ours could not be read or written.
     #[error("{path}: {source}")]
     File {
@@ -92,6 +100,12 @@ pub enum Error {
         /// Where it was.
         path: PathBuf,
     },
+    /// Our own store is not where it was.
+    #[error("{}, with what agents have done, is not there any more: put it back, and its tasks go on", path.display())]
+    StoreGone {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// The journal is not where it was: whatever is put on record now is lost with the file that was removed.
     #[error("the journal {} was removed while the engine was at work: what had not landed is lost with it", path.display())]
     HomeGone {
@@ -129,6 +143,11 @@ pub enum Error {
 impl Error {
     pub(crate) fn at(path: &Path, source: io::Error) -> Self {
         Self::File { path: path.to_owned(), source }
+    }
+
+    /// Whether an operation that came to nothing for it is tried again by this engine.
+    pub(crate) const fn is_tried_again(&self) -> bool {
+        !matches!(self, Self::Ended | Self::Stopped | Self::Busy)
     }
 
     /// Whether the disk is full.

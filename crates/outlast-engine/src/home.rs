@@ -340,6 +340,16 @@ impl RepoHome {
         self.root.join("plans").join(format!("{hash}.json"))
     }
 
+    /// Whether a run of this name was ever begun here.
+    pub fn knows(&self, run: &RunId) -> bool {
+        self.run_secret(run).is_file()
+    }
+
+    /// What an engine tries again and again, for those who look without asking it.
+    pub(crate) fn tried(&self) -> PathBuf {
+        self.root.join("tried.json")
+    }
+
     /// The secret that a run's keys are derived from.
     pub fn run_secret(&self, run: &RunId) -> PathBuf {
         self.root.join("keys").join(run.as_str())

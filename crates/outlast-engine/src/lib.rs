@@ -12,18 +12,19 @@ mod asks;
 mod at_work;
 mod context;
 mod diagnose;
-mod disk;
 mod effects;
 mod engine;
 mod error;
 mod fault;
 mod fill;
+mod held_up;
 mod home;
 mod kept;
 mod keys;
 mod loops;
 mod moves;
 mod notes;
+mod obstacle;
 mod ops;
 mod outputs;
 mod passed;
@@ -41,22 +42,23 @@ mod turns;
 mod views;
 
 pub use api::perform;
-pub use context::{Trouble, load_plan};
-pub use diagnose::{diagnostic, not_all_kept, nothing_on_record};
+pub use context::{Trouble, keep_plan, load_plan};
+pub use diagnose::{diagnostic, is_held_up, not_all_kept, nothing_on_record};
 pub use engine::{Account, Engine, Setup, client_key};
 pub use error::Error;
 pub use fault::POINTS;
 pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
+pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE};
 pub use outputs::last_lines;
 pub use programs::{AbsentProgram, Lack, absent_programs};
-pub use room::{Full, Space, full};
+pub use room::{Full, Space};
 pub use runs::{
-    Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, unless_full, until_parked, until_settled,
-    until_tasks_settled,
+    Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, unless_full, until_held_up, until_parked,
+    until_settled, until_tasks_settled,
 };
 pub use start::{Start, assigned, start};
 pub use state_loop::LoopHandle;
 pub use store::{record as read_record, replay};
 pub use toolchain::Toolchain;
-pub use views::{DISK_FULL, first_reset, run_line, state, status};
+pub use views::{TRIED_AGAIN, first_reset, left_undone, run_line, state, status};

@@ -39,6 +39,12 @@ pub(crate) async fn perform(
     operation: Operation,
     token: &CancellationToken,
 ) -> Result<Option<Command>, Error> {
+    // What is not there would be taken for removed by a person, or for a change that does not pass. Processes are ended
+    // all the same, and an agent that has ended is looked at by itself.
+    let needs_all = !matches!(operation, Operation::Attempt { .. } | Operation::End { .. });
+    if needs_all {
+        context.git.is_there()?;
+    }
     let came_of_it = match operation {
         Operation::Attempt { number, epoch, rung, needs, shim } => {
             let attempt = attempt::Attempt { id: attempt_id(key, number), epoch, rung, needs, shim };
@@ -63,6 +69,7 @@ pub(crate) async fn perform(
         Err(error @ Error::Alive { .. }) => Err(error),
         // What fails on a full disk fails for that reason, whatever it says.
         Err(error) => Err(context.room().err().unwrap_or(error)),
+        Ok(_) if needs_all && !token.is_cancelled() => context.git.is_there().and(came_of_it),
         came_of_it => came_of_it,
     }
 }

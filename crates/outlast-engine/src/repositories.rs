@@ -14,6 +14,7 @@ use outlast_process::survivors;
 
 use crate::error::Error;
 use crate::home::RepoHome;
+use crate::obstacle::Obstacle;
 
 /// The user's repository and ours.
 pub(crate) struct Repositories {
@@ -72,9 +73,15 @@ impl Repositories {
         Ok(self.settings.swap(now, Ordering::Relaxed) != now)
     }
 
-    /// Checks that the user's repository is where it was: somebody may have moved it, and put it back.
+    /// Checks that the user's repository and our store are where they were: somebody may have moved one, and put it back.
     pub(crate) fn is_there(&self) -> Result<(), Error> {
-        let path = self.user.common_dir();
+        match Obstacle::gone(&self.home) {
+            Some(Obstacle::StoreGone(path)) => return Err(Error::StoreGone { path }),
+            Some(Obstacle::RepositoryGone(path)) => return Err(Error::RepositoryGone { path }),
+            _ => {}
+        }
+        // Of a checkout that is not the only one, the git folder may lie elsewhere.
+        let path = self.user.root();
         if path.is_dir() { Ok(()) } else { Err(Error::RepositoryGone { path: path.to_owned() }) }
     }
 

@@ -47,7 +47,7 @@ impl fmt::Display for Space {
 }
 
 /// Whether the disk with the folder has no room to work.
-pub fn full(folder: &Path) -> Option<Full> {
+pub(crate) fn full(folder: &Path) -> Option<Full> {
     // A disk that cannot be asked will say so itself when it is written to.
     let disk = statvfs(folder).ok()?;
     let size = disk.blocks().saturating_mul(disk.fragment_size());

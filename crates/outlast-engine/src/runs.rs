@@ -1,51 +1,75 @@
 //! Waiting for a run, or for some of its tasks, to come to rest.
 
-use outlast_core::desired::{OperationKey, Step};
+use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::desired::Step;
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{Core, RunId, TaskId, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::at_work::AtWork;
-use crate::disk::Disk;
+use crate::diagnose::{is_obstacle, not_all_kept};
 use crate::error::Error;
+use crate::held_up::HeldUp;
 use crate::state_loop::{LoopHandle, now};
 use crate::views::state;
 
 /// How a run that is to rest does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rest {
     /// Nothing of it is in flight.
     Settled,
-    /// It was stopped or paused, and what is left of it waits for room on the disk. Its work is in its workspaces.
-    DiskFull,
+    /// It was stopped or paused, and what is left of it is tried again and again: why, as people are told. Its work is in
+    /// its workspaces.
+    HeldUp(Box<Diagnostic>),
 }
 
 /// Waits until nothing of the run is in flight and nothing will be by itself: it is finished, stopped or
 /// paused, its budget is reached, or its accounts wait for a person. A stopped run's checks are not waited for: they are made
-/// anew when it goes on. Nor is a full disk, by whoever has a run stopped or paused.
+/// anew when it goes on. Nor is what comes to nothing each time (on a full disk, without its repository), by whoever has a run
+/// stopped or paused.
 ///
 /// # Errors
 /// Where the engine stops first.
 pub async fn until_settled(engine: &LoopHandle, run: &RunId) -> Result<Rest, Error> {
-    let (at_work, disk, id) = (engine.at_work().clone(), engine.disk().clone(), run.clone());
+    until_rests(engine, run, |run| matches!(run.mode, Mode::Stopped | Mode::Paused)).await
+}
+
+async fn until_rests(engine: &LoopHandle, run: &RunId, may_leave: fn(&Run) -> bool) -> Result<Rest, Error> {
+    let (at_work, held_up, id) = (engine.at_work().clone(), engine.held_up().clone(), run.clone());
     until(engine, move |core| {
         let Some(run) = core.run(&id) else { return Some(Rest::Settled) };
         if rests(core, run, &at_work) {
             return Some(Rest::Settled);
         }
-        waits_for_room(core, run, &at_work, &disk).then_some(Rest::DiskFull)
+        let told = may_leave(run).then(|| all_held_up(core, run, &at_work, &held_up)).flatten();
+        told.map(|told| Rest::HeldUp(Box::new(told)))
     })
     .await
 }
 
-/// As [`until_settled`], for a run that was just stopped or paused: a journal that takes no more records for want of room is
-/// not waited for either.
+/// As [`until_settled`], for a run that was just stopped or paused, or is over: a journal that takes no more records for want
+/// of room is not waited for either.
 ///
 /// # Errors
 /// As [`until_settled`].
 pub async fn until_parked(engine: &LoopHandle, run: &RunId) -> Result<Rest, Error> {
-    unless_full(engine, until_settled(engine, run)).await.map(|rest| rest.unwrap_or(Rest::DiskFull))
+    let full = || Rest::HeldUp(Box::new(not_all_kept()));
+    unless_full(engine, until_rests(engine, run, |_| true)).await.map(|rest| rest.unwrap_or_else(full))
+}
+
+/// Waits until everything of the run that does not wait for something else is held up, and says by what. A full disk and the
+/// like, which may be over in a moment, are for those who look at them.
+///
+/// # Errors
+/// Where the engine stops first.
+pub async fn until_held_up(engine: &LoopHandle, run: &RunId) -> Result<Diagnostic, Error> {
+    let (at_work, held_up, id) = (engine.at_work().clone(), engine.held_up().clone(), run.clone());
+    until(engine, move |core| {
+        let told = core.run(&id).and_then(|run| all_held_up(core, run, &at_work, &held_up));
+        told.filter(|told| !is_obstacle(told))
+    })
+    .await
 }
 
 /// Does what needs the loop; nothing where that waits for a journal that has no room.
@@ -56,7 +80,7 @@ pub async fn unless_full<T, E>(engine: &LoopHandle, work: impl Future<Output = R
     tokio::select! {
         biased;
         done = work => done.map(Some),
-        () = engine.disk().until_journal_waits() => Ok(None),
+        () = engine.held_up().until_journal_waits() => Ok(None),
     }
 }
 
@@ -109,16 +133,29 @@ fn rests(core: &Core, run: &Run, at_work: &AtWork) -> bool {
     resting && run.active().all(waits) && !lands
 }
 
-/// Whether a run that a person has stopped or paused waits for room on the disk, with all that is left of it.
-fn waits_for_room(core: &Core, run: &Run, at_work: &AtWork, disk: &Disk) -> bool {
-    if !matches!(run.mode, Mode::Stopped | Mode::Paused) {
-        return false;
+/// Why nothing of a run goes on, where all that is left of it comes to nothing each time.
+fn all_held_up(core: &Core, run: &Run, at_work: &AtWork, held_up: &HeldUp) -> Option<Diagnostic> {
+    if !held_up.is_any() {
+        return None;
     }
     // What is checked before it lands is not waited for: see `rests`.
     let is_checked = run.mode == Mode::Stopped && at_work.is_running(&run.id);
-    let waits = |key: &OperationKey| disk.is_holding_up(key) || is_checked && key.step == Step::Candidate;
-    let left = core.desired().into_keys().filter(|key| key.run == run.id);
-    left.map(|key| waits(&key)).reduce(|all, waits| all && waits).unwrap_or(false)
+    let mut told: Option<Diagnostic> = None;
+    for key in core.desired().into_keys().filter(|key| key.run == run.id) {
+        match held_up.why(&key) {
+            Some(why) => {
+                let is_worse = |told: &Diagnostic| ExitCode::worst([told.exit, why.exit]) != told.exit;
+                if told.as_ref().is_none_or(is_worse) {
+                    told = Some(why);
+                }
+            }
+            None if is_checked && key.step == Step::Candidate => {}
+            // Its request waits at the gateway.
+            None if run.task(&key.task).is_some_and(|task| task.state() == "held") => {}
+            None => return None,
+        }
+    }
+    told
 }
 
 /// The other runs of this engine that are at work, or would be: an engine works on every run that its journal holds, one
@@ -135,18 +172,20 @@ pub async fn others_at_work(engine: &LoopHandle, run: &RunId) -> Result<Vec<RunI
     engine.look(others).await
 }
 
-/// Waits until nothing is being done with these tasks.
+/// Waits until nothing is being done with these tasks, or what is comes to nothing each time.
 ///
 /// # Errors
 /// As [`until_settled`].
 pub async fn until_tasks_settled(engine: &LoopHandle, run: &RunId, tasks: &[String]) -> Result<(), Error> {
     let ids: Vec<TaskId> = tasks.iter().map(TaskId::new).collect();
-    let run = run.clone();
-    let rest = move |run: &Run| ids.iter().filter_map(|id| run.task(id)).all(is_at_rest);
+    let (held_up, run) = (engine.held_up().clone(), run.clone());
+    let is_held_up = move |run: &Run, task: &Task| held_up.why_of(&run.id, &task.id).is_some();
+    let rest =
+        move |run: &Run| ids.iter().filter_map(|id| run.task(id)).all(|task| is_at_rest(task) || is_held_up(run, task));
     until(engine, move |core| core.run(&run).is_none_or(&rest).then_some(())).await
 }
 
-const fn is_at_rest(task: &Task) -> bool {
+pub(crate) const fn is_at_rest(task: &Task) -> bool {
     match &task.phase {
         Phase::Done(finished) => !finished.wanted,
         Phase::Landing { .. } | Phase::Discarding => false,
@@ -162,7 +201,7 @@ async fn until<T: Send + 'static>(
     // Subscribed before the first look, so that no record falls between the two.
     let mut records = engine.subscribe();
     let mut commands = engine.at_work().changes();
-    let mut waiting = engine.disk().changes();
+    let mut waiting = engine.held_up().changes();
     loop {
         if let Some(answer) = engine.look(answer.clone()).await? {
             return Ok(answer);

@@ -11,10 +11,9 @@ use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency, Land, Plan, Task
 use outlast_core::record::{Assigned, RunSpec, TaskSpec};
 use outlast_core::{AgentName, Oid, RunId, TaskId};
 
-use crate::context::{Context, accounts_for};
+use crate::context::{Context, accounts_for, keep_plan};
 use crate::engine::{Account, Engine};
 use crate::error::Error;
-use crate::home::write_file;
 
 /// A run that is about to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +40,7 @@ pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
     let (id, wanted) = (run.clone(), target.clone());
     let base = context.in_git(move |git| git.begin(&id, &wanted)).await?;
 
-    let text = serde_json::to_vec(plan).map_err(|e| Error::Internal(format!("the plan does not serialise: {e}")))?;
-    let hash = outlast_config::content_hash(plan);
-    write_file(&context.home.plan(&hash), &text)?;
+    let hash = keep_plan(&context.home, plan)?;
     context.secret(&run)?;
 
     let spec = RunSpec {

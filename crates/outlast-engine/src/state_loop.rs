@@ -21,9 +21,9 @@ pub(crate) use running::Running;
 use crate::ask::PendingAsk;
 use crate::asks::Asks;
 use crate::at_work::AtWork;
-use crate::disk::Disk;
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
+use crate::held_up::HeldUp;
 use crate::turns::Turn;
 
 /// How many inputs share a turn: bounds how long one turn takes.
@@ -62,7 +62,7 @@ pub struct LoopHandle {
     sender: UnboundedSender<Message>,
     records: broadcast::Sender<Arc<[Record]>>,
     at_work: AtWork,
-    disk: Disk,
+    held_up: HeldUp,
 }
 
 impl std::fmt::Debug for LoopHandle {
@@ -76,7 +76,7 @@ impl LoopHandle {
     pub(crate) fn channel() -> (Self, UnboundedReceiver<Message>) {
         let (sender, receiver) = unbounded_channel();
         let records = broadcast::channel(RECORDS_KEPT).0;
-        (Self { sender, records, at_work: AtWork::default(), disk: Disk::default() }, receiver)
+        (Self { sender, records, at_work: AtWork::default(), held_up: HeldUp::default() }, receiver)
     }
 
     /// Says something and waits until it is durable or refused.
@@ -135,9 +135,9 @@ impl LoopHandle {
         &self.at_work
     }
 
-    /// What waits for room on the disk.
-    pub(crate) const fn disk(&self) -> &Disk {
-        &self.disk
+    /// What is held up.
+    pub(crate) const fn held_up(&self) -> &HeldUp {
+        &self.held_up
     }
 
     pub(crate) fn ask(&self, ask: PendingAsk) -> Result<(), Error> {

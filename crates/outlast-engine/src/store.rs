@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
-use crate::disk::Disk;
 use crate::error::Error;
+use crate::held_up::HeldUp;
 
 /// How many records lie between two snapshots: replay of that many takes a small part of a second.
 const SNAPSHOT_EVERY: u64 = 10_000;
@@ -27,7 +27,7 @@ pub(crate) struct JournalStore {
     snapshot_at: u64,
     file: JournalFile,
     /// Tells who waits for room; none where waiting would keep everybody else from going on.
-    disk: Option<Disk>,
+    held_up: Option<HeldUp>,
 }
 
 /// The file of the journal, to be told from another in its place and from none.
@@ -58,17 +58,17 @@ impl JournalFile {
 impl JournalStore {
     pub(crate) fn new(journal: Journal, path: PathBuf, records: broadcast::Sender<Arc<[Record]>>) -> Self {
         let snapshot_at = journal.last_seq();
-        Self { journal, records, snapshot_at, file: JournalFile::new(path), disk: None }
+        Self { journal, records, snapshot_at, file: JournalFile::new(path), held_up: None }
     }
 
     /// The same store, but what the journal has no room for is held until it has.
-    pub(crate) fn holding(self, disk: Disk) -> Self {
-        Self { disk: Some(disk), ..self }
+    pub(crate) fn holding(self, held_up: HeldUp) -> Self {
+        Self { held_up: Some(held_up), ..self }
     }
 
     /// Makes entries durable, and waits for room where there is none.
     fn append_held(&self, entries: Vec<Entry>) -> Result<(), Error> {
-        let Some(disk) = &self.disk else { return Ok(self.journal.append(entries).map(drop)?) };
+        let Some(held_up) = &self.held_up else { return Ok(self.journal.append(entries).map(drop)?) };
         let mut is_told = false;
         loop {
             match self.journal.append(entries.clone()) {
@@ -76,14 +76,14 @@ impl JournalStore {
                     if !std::mem::replace(&mut is_told, true) {
                         tracing::warn!(error = %full, "the disk is full: everything waits until a record goes in");
                     }
-                    if !disk.journal_waits() {
+                    if !held_up.journal_waits() {
                         return Err(full.into());
                     }
                     // Where somebody has removed it meanwhile, there is nothing to wait for.
                     self.file.check()?;
                 }
                 written => {
-                    disk.journal_goes_on();
+                    held_up.journal_goes_on();
                     return Ok(written.map(drop)?);
                 }
             }

@@ -2,7 +2,8 @@
 //!
 //! An agent's next request means that its tools have ended, so that its tree holds still until the answer is there: the
 //! answer is held back until the tree is durable. On a full disk that is when there is room: an agent that went on would
-//! write half of what it means to, over work that is kept nowhere. A tree that cannot be kept for another reason holds nobody
+//! write half of what it means to, over work that is kept nowhere. Nor does one go on while the user's repository or our
+//! store is gone. A tree that cannot be kept for another reason holds nobody
 //! up, nor one that takes very long, for which the agent's timeouts would stand still: the attempt goes on with the
 //! checkpoint before, and whoever watches is told.
 
@@ -21,7 +22,6 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::fill::Near;
 use crate::research;
-use crate::room::full;
 
 /// How long an answer is held back for the tree at most. What takes longer is kept all the same, beside the agent's work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -63,12 +63,12 @@ pub(crate) fn keep(context: Arc<Context>, arrived: Arrived, near: Option<Near>) 
     });
     Box::pin(async move {
         // A panic has been printed; the agent is not at fault.
-        while tokio::time::timeout(PATIENCE, &mut kept).await.is_err() && full(context.home.root()).is_some() {}
-        context.until_room().await;
+        while tokio::time::timeout(PATIENCE, &mut kept).await.is_err() && context.obstacle().is_some() {}
+        context.until_clear().await;
     })
 }
 
-/// Keeps a turn, as soon as there is room; tells of one that cannot be kept.
+/// Keeps a turn, as soon as nothing is in the way; tells of one that cannot be kept.
 async fn keep_of(context: &Arc<Context>, turn: &Turn, said: Said, mut near: Option<Near>) {
     loop {
         let kept = at(context, turn, said.clone(), &mut near);
@@ -82,8 +82,8 @@ async fn keep_of(context: &Arc<Context>, turn: &Turn, said: Said, mut near: Opti
         };
         match done {
             Ok(()) => return,
-            // It says so in many ways that the disk is full.
-            Err(_) if full(context.home.root()).is_some() => context.until_room().await,
+            // It says so in many ways that the disk is full, or the store gone.
+            Err(_) if context.obstacle().is_some() => context.until_clear().await,
             Err(error) => return context.note_not_kept(&turn.id, turn.number, &error),
         }
     }

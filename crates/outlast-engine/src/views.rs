@@ -1,10 +1,11 @@
 //! What scripts and faces see of the state. The same views come from a running engine and from a journal alone.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use outlast_api::{
-    AccountView, BudgetView, EngineView, ReachedView, RunLine, Status, TaskView, TokensView, WindowView, rfc3339,
-    schema,
+    AccountView, BudgetView, Diagnostic, EngineView, ReachedView, RunLine, Status, TaskView, TokensView, WindowView,
+    rfc3339, schema,
 };
 use outlast_core::budget::Lack;
 use outlast_core::explain::Why;
@@ -14,29 +15,84 @@ use outlast_core::task::{Phase, Stage, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
 use outlast_git::quoted;
 
+use crate::held_up::{self, Tried};
 use crate::home::RepoHome;
-use crate::room::{Full, full};
+use crate::obstacle::Obstacle;
 
 /// Billionths of a dollar in a dollar.
 const NANOS: f64 = 1e9;
 
-/// The cause of what waits for room on the disk that holds the state.
-pub const DISK_FULL: &str = "disk_full";
+/// The cause of what comes to nothing each time that an engine tries it.
+pub const TRIED_AGAIN: &str = "tried_again";
 
-/// A run as `status --json` shows it.
-pub fn status(core: &Core, run: &Run, home: &RepoHome, engine: Option<u32>, now: Timestamp) -> Status {
-    let full = full(home.root());
-    let full = full.as_ref();
-    let tasks: Vec<TaskView> = run.tasks.iter().map(|task| task_view(core, run, task, home, full, now)).collect();
+/// What keeps a run from going on and is no record.
+#[derive(Default)]
+struct InTheWay {
+    /// Of everything.
+    obstacle: Option<Obstacle>,
+    /// Of single tasks.
+    tried: Vec<Tried>,
+}
+
+impl InTheWay {
+    fn of(home: &RepoHome) -> Self {
+        Self { obstacle: Obstacle::of(home), tried: held_up::load(&home.tried()) }
+    }
+
+    /// What everything waits for, where this task does.
+    fn obstacle(&self, core: &Core, run: &Run, task: &Task, now: Timestamp) -> Option<&Obstacle> {
+        self.obstacle.as_ref().filter(|_| would_go_on(core, run, task, now))
+    }
+
+    /// What is done with a task and comes to nothing.
+    fn tried(&self, run: &Run, task: &Task) -> Option<&Diagnostic> {
+        let is_under_way = match task.state() {
+            "running" | "verifying" | "landing" => true,
+            "done" => run.lands_next(),
+            _ => false,
+        };
+        let of = |tried: &&Tried| tried.run == run.id && tried.task == task.id;
+        self.tried.iter().find(of).filter(|_| is_under_way).map(|tried| &tried.told)
+    }
+}
+
+/// What a run that is being worked on by an engine, or was, leaves undone for now: what comes to nothing each time. Nothing
+/// where nothing of it is alive or half done.
+pub fn left_undone(run: &Run, home: &RepoHome) -> Option<Diagnostic> {
+    let way = InTheWay::of(home);
+    let of = |task: &Task| {
+        let is_alive = matches!(task.phase, Phase::Live(_) | Phase::Landing { .. } | Phase::Discarding);
+        let obstacle = way.obstacle.as_ref().filter(|_| is_alive);
+        obstacle.map(|obstacle| obstacle.told(Some(&run.id), None)).or_else(|| way.tried(run, task).cloned())
+    };
+    run.tasks.iter().find_map(of)
+}
+
+/// A run as `status --json` shows it; `found` is where its repository is now, where it was moved and is found.
+pub fn status(
+    core: &Core,
+    run: &Run,
+    home: &RepoHome,
+    engine: Option<u32>,
+    found: Option<&Path>,
+    now: Timestamp,
+) -> Status {
+    let mut way = InTheWay::of(home);
+    // An engine that has read the copy of the plan needs it no more, and tells of one that it cannot read.
+    if engine.is_none() {
+        way.obstacle = way.obstacle.or_else(|| Obstacle::of_run(home, run));
+    }
+    let tasks: Vec<TaskView> =
+        run.tasks.iter().map(|task| task_view(core, run, task, home, &way, found, now)).collect();
     Status {
         schema: schema("status"),
         run: run.id.to_string(),
-        state: state_on(core, run, full, now).to_owned(),
+        state: state_on(core, run, &way, now).to_owned(),
         engine: engine.map(|pid| EngineView { pid }),
         started_at: rfc3339(run.started_at),
         base: run.spec.base.to_string(),
         target: run.spec.target.clone(),
-        counts: counts(core, run, full, now),
+        counts: counts(core, run, &way, now),
         accounts: accounts(core, run),
         budget: budget(run),
         tasks,
@@ -45,14 +101,13 @@ pub fn status(core: &Core, run: &Run, home: &RepoHome, engine: Option<u32>, now:
 
 /// A run in one line.
 pub fn run_line(core: &Core, run: &Run, home: &RepoHome, repository: Option<String>, now: Timestamp) -> RunLine {
-    let full = full(home.root());
-    let full = full.as_ref();
+    let way = &InTheWay::of(home);
     RunLine {
         run: run.id.to_string(),
         repository,
-        state: state_on(core, run, full, now).to_owned(),
+        state: state_on(core, run, way, now).to_owned(),
         started_at: rfc3339(run.started_at),
-        counts: counts(core, run, full, now),
+        counts: counts(core, run, way, now),
         reset_at: first_reset(core, run, now).map(rfc3339),
     }
 }
@@ -60,7 +115,7 @@ pub fn run_line(core: &Core, run: &Run, home: &RepoHome, repository: Option<Stri
 /// When the first of the tasks that wait goes on by itself, where that is known.
 pub fn first_reset(core: &Core, run: &Run, now: Timestamp) -> Option<Timestamp> {
     let waits = |task: &&Task| matches!(task.state(), "held" | "parked" | "ready");
-    run.tasks.iter().filter(waits).filter_map(|task| reason(core, run, task, None, now).until).min()
+    run.tasks.iter().filter(waits).filter_map(|task| reason(core, run, task, &InTheWay::default(), now).until).min()
 }
 
 /// The run's state in the contract.
@@ -79,25 +134,24 @@ pub fn state(core: &Core, run: &Run, now: Timestamp) -> &'static str {
     }
 }
 
-/// As [`state`], where the disk that holds the state may be full: nothing goes on then.
-fn state_on(core: &Core, run: &Run, full: Option<&Full>, now: Timestamp) -> &'static str {
-    let is_waiting = |task: &Task| waits_for_room(core, run, task, full, now);
+/// As [`state`], where something may be in the way of everything: nothing goes on then.
+fn state_on(core: &Core, run: &Run, way: &InTheWay, now: Timestamp) -> &'static str {
+    let is_waiting = |task: &Task| way.obstacle(core, run, task, now).is_some();
     match state(core, run, now) {
         "running" if run.tasks.iter().any(is_waiting) => "parked",
         state => state,
     }
 }
 
-/// Whether a task goes on when the disk has room, and not before.
-fn waits_for_room(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timestamp) -> bool {
-    // Why a task waits takes a look at all the others: not for each of ten thousand on a disk that has room.
-    full.is_some()
-        && match task.state() {
-            "running" | "verifying" | "landing" => true,
-            "ready" => matches!(core.explain(&run.id, &task.id, now), None | Some(Why::Starting | Why::NoRoom { .. })),
-            "done" => matches!(core.explain(&run.id, &task.id, now), Some(Why::LandingQueue)),
-            _ => false,
-        }
+/// Whether a task goes on when nothing is in the way of everything any more. Why a task waits takes a look at all the others:
+/// not for each of ten thousand where nothing is.
+fn would_go_on(core: &Core, run: &Run, task: &Task, now: Timestamp) -> bool {
+    match task.state() {
+        "running" | "verifying" | "landing" => true,
+        "ready" => matches!(core.explain(&run.id, &task.id, now), None | Some(Why::Starting | Why::NoRoom { .. })),
+        "done" => matches!(core.explain(&run.id, &task.id, now), Some(Why::LandingQueue)),
+        _ => false,
+    }
 }
 
 /// Whether a task has got where the plan wants it.
@@ -126,10 +180,10 @@ fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
     waits
 }
 
-/// The task's state in the contract. The check of a stopped run's work waits until the run goes on; on a full disk an agent
-/// is held with its next request, and what we do ourselves waits.
-fn task_state(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timestamp) -> &'static str {
-    let is_waiting = waits_for_room(core, run, task, full, now);
+/// The task's state in the contract. The check of a stopped run's work waits until the run goes on; where something is in
+/// the way of everything an agent is held with its next request, and what we do ourselves waits.
+fn task_state(core: &Core, run: &Run, task: &Task, way: &InTheWay, now: Timestamp) -> &'static str {
+    let is_waiting = way.obstacle(core, run, task, now).is_some();
     match &task.phase {
         Phase::Verifying { .. } if run.mode == Mode::Stopped => "parked",
         Phase::Live(attempt) if is_waiting && attempt.stage == Stage::Working && attempt.shim.is_some() => "held",
@@ -138,25 +192,34 @@ fn task_state(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Tim
     }
 }
 
-fn counts(core: &Core, run: &Run, full: Option<&Full>, now: Timestamp) -> BTreeMap<String, u32> {
+fn counts(core: &Core, run: &Run, way: &InTheWay, now: Timestamp) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for task in &run.tasks {
-        *counts.entry(task_state(core, run, task, full, now).to_owned()).or_default() += 1;
+        *counts.entry(task_state(core, run, task, way, now).to_owned()).or_default() += 1;
     }
     counts
 }
 
-fn task_view(core: &Core, run: &Run, task: &Task, home: &RepoHome, full: Option<&Full>, now: Timestamp) -> TaskView {
-    let reason = reason(core, run, task, full, now);
+fn task_view(
+    core: &Core,
+    run: &Run,
+    task: &Task,
+    home: &RepoHome,
+    way: &InTheWay,
+    found: Option<&Path>,
+    now: Timestamp,
+) -> TaskView {
+    let reason = reason(core, run, task, way, now);
     let workspace = home.workspace(&run.id, &task.id);
     TaskView {
         id: task.id.to_string(),
-        state: task_state(core, run, task, full, now).to_owned(),
+        state: task_state(core, run, task, way, now).to_owned(),
         cause: reason.cause,
         detail: reason.detail,
-        fix: match full.filter(|full| waits_for_room(core, run, task, Some(full), now)) {
-            Some(full) => makes_room(full),
-            None => fixes(core, run, task, home),
+        fix: match (way.obstacle(core, run, task, now), way.tried(run, task)) {
+            (Some(obstacle), _) => obstacle.fixes(found),
+            (None, Some(told)) => told.fix.clone(),
+            (None, None) => fixes(core, run, task, home),
         },
         reset_at: reason.until.map(rfc3339),
         attempts: task.attempts,
@@ -205,18 +268,13 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
     ]
 }
 
-/// What helps where the disk is full.
-fn makes_room(full: &Full) -> Vec<String> {
-    vec![format!("df -h {}", quoted(&full.folder.display().to_string())), "outlast clean".to_owned()]
-}
-
 struct Reason {
     cause: Option<String>,
     detail: Option<String>,
     until: Option<Timestamp>,
 }
 
-fn reason(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timestamp) -> Reason {
+fn reason(core: &Core, run: &Run, task: &Task, way: &InTheWay, now: Timestamp) -> Reason {
     let say =
         |cause: &str, detail: String, until| Reason { cause: Some(cause.to_owned()), detail: Some(detail), until };
     let none = Reason { cause: None, detail: None, until: None };
@@ -224,9 +282,11 @@ fn reason(core: &Core, run: &Run, task: &Task, full: Option<&Full>, now: Timesta
         Some(failure) => say(failure.class.name(), failure.why, until),
         None => Reason { cause: None, detail: None, until },
     };
-    if let Some(full) = full.filter(|full| waits_for_room(core, run, task, Some(full), now)) {
-        let what = format!("the disk is full: {} are free in {}", full.free, full.folder.display());
-        return say(DISK_FULL, format!("{what}; it goes on when {} are", full.floor), None);
+    if let Some(obstacle) = way.obstacle(core, run, task, now) {
+        return say(obstacle.cause(), obstacle.detail(), None);
+    }
+    if let Some(told) = way.tried(run, task) {
+        return say(TRIED_AGAIN, format!("{}; it is tried again", told.what), None);
     }
     if let Some((cause, detail)) = ending(task) {
         return say(cause, detail.to_owned(), None);

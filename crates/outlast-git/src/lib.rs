@@ -57,5 +57,5 @@ pub use scope::{Block, Scope, ScopeDiff};
 pub use shell::quoted;
 pub use store::Store;
 pub use tree::{Change, Entry, Kind};
-pub use user::{Head, Identity, Target, UserRepo, Worktree};
+pub use user::{Head, Identity, Target, UserRepo, Worktree, pinned_runs};
 pub use workspace::{Aside, Listed, Pinned, Removal, Report, Spec, Workspace, size_of, trees_aside};

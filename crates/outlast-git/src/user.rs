@@ -17,6 +17,7 @@ use crate::git::Git;
 use crate::settings::{Config, Settings};
 use crate::{Error, Refusal, Result, durable, oid};
 
+pub use pins::pinned_runs;
 pub use targets::{Target, Worktree};
 
 /// A repository of the user's in a state that outlast works on.

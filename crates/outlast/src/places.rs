@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::{PlanFiles, UserConfig, load};
-use outlast_engine::{Home, RepoHome};
+use outlast_engine::{Home, Obstacle, RepoHome};
 use outlast_git::UserRepo;
 
 use crate::args::Args;
@@ -49,6 +49,11 @@ impl Places {
 
     /// The repository that a run's journal belongs to: the one around the working directory, or else where it is known to be.
     pub(crate) fn repository_of(&self, home: &RepoHome) -> Result<UserRepo, Failure> {
+        match Obstacle::gone(home) {
+            Some(gone @ Obstacle::RepositoryGone(_)) => return Err(elsewhere(&gone, self.moved_to(home).as_deref())),
+            Some(gone) => return Err(gone.told(None, None).into()),
+            None => {}
+        }
         let around = UserRepo::around(&self.cwd).map_err(outlast_engine::Error::from)?;
         let is_here = around.is_some_and(|common_dir| self.home.repository(&common_dir).root() == home.root());
         let Some(common_dir) = home.lender().filter(|_| !is_here) else { return self.repository() };
@@ -60,6 +65,25 @@ impl Places {
         })?;
         self.home.keep_apart(&repository)?;
         Ok(repository)
+    }
+
+    /// Where the repository of a folder in the home is now, where it is gone from where it was and is the one around the
+    /// working directory: it holds the pins of a run that was begun there.
+    pub(crate) fn moved_to(&self, home: &RepoHome) -> Option<PathBuf> {
+        let is_gone = matches!(Obstacle::gone(home), Some(Obstacle::RepositoryGone(_)));
+        let here = if is_gone { UserRepo::around(&self.cwd).ok().flatten()? } else { return None };
+        outlast_git::pinned_runs(&here).iter().any(|run| home.knows(run)).then_some(here)
+    }
+
+    /// The folders in the home of a repository that was here and is gone, or that is here now and is gone from where it was.
+    pub(crate) fn of_a_moved_repository(&self) -> Vec<RepoHome> {
+        let was_here = |gone: &Path| gone.parent().is_some_and(|checkout| self.cwd.starts_with(checkout));
+        let is_it = |home: &RepoHome| match Obstacle::gone(home) {
+            Some(Obstacle::RepositoryGone(common_dir)) => was_here(&common_dir) || self.moved_to(home).is_some(),
+            _ => false,
+        };
+        let homes = self.home.repositories().unwrap_or_default().into_iter().map(RepoHome::at);
+        homes.filter(is_it).collect()
     }
 
     /// The user's configuration, and what there is to say about it; no configuration where there is no file.
@@ -85,6 +109,19 @@ impl Places {
             }
         })
     }
+}
+
+/// What is said of a run whose repository is not where it was.
+fn elsewhere(gone: &Obstacle, found: Option<&Path>) -> Failure {
+    let told = gone.told(None, found);
+    let what = match gone {
+        Obstacle::RepositoryGone(common_dir) => {
+            let checkout = common_dir.parent().filter(|_| common_dir.ends_with(".git")).unwrap_or(common_dir);
+            format!("the run belongs to the repository `{}`, which is not there any more", checkout.display())
+        }
+        _ => told.what.clone(),
+    };
+    Diagnostic { code: "repository/elsewhere".to_owned(), what, ..told }.into()
 }
 
 /// Refuses a home that cannot be named everywhere: git's list of borrowed objects has a path a line, and the files that

@@ -64,6 +64,16 @@ impl Journalled {
         {
             return Ok((journalled, id));
         }
+        // One that was moved has its runs where it was.
+        if run.is_none() {
+            let moved = places.of_a_moved_repository().into_iter().map(Self::load).collect::<Result<Vec<_>, _>>()?;
+            let newest =
+                moved.into_iter().flatten().filter_map(|journalled| journalled.pick(None).map(|id| (journalled, id)));
+            let newest = newest.max_by_key(|(journalled, id)| journalled.core.run(id).map(|run| run.started_at));
+            if let Some(newest) = newest {
+                return Ok(newest);
+            }
+        }
         if here.is_some() && run.is_none() {
             return Err(none_here(places.home.repositories().is_ok_and(|folders| !folders.is_empty())));
         }

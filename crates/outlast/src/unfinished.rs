@@ -9,6 +9,7 @@ use outlast_git::UserRepo;
 
 use crate::failure::Failure;
 use crate::landed::names;
+use crate::places::Places;
 use crate::same::earlier;
 use crate::selection::Journalled;
 
@@ -36,6 +37,24 @@ pub(crate) fn refuse(plan: &Plan, whole: &Plan, journalled: Option<&Journalled>)
             return Err(refused(run, &open, &others));
         }
         wanted = others;
+    }
+    Ok(())
+}
+
+/// Refuses to start anything beside runs of this repository from before it was moved here, where anything of them is left: their
+/// tasks would be paid for twice.
+///
+/// # Errors
+/// `repository/elsewhere`, with the command that puts it back; where a journal cannot be read.
+pub(crate) fn refuse_moved(places: &Places) -> Result<(), Failure> {
+    let is_left =
+        |run: &Run| !is_over(run) || run.tasks.iter().any(|task| task.state() == "done" && !task.is_on_target());
+    for home in places.of_a_moved_repository() {
+        let Some(journalled) = Journalled::load(home)? else { continue };
+        if journalled.core.runs.values().any(is_left) {
+            let again = "outlast run --again    # starts every task anew, also what has landed";
+            places.repository_of(&journalled.home).map_err(|failure| failure.fix(again))?;
+        }
     }
     Ok(())
 }

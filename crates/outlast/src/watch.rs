@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use outlast_api::{Act, Diagnostic, ExitCode, Status, rfc3339};
 use outlast_core::{Core, Record, RunId, TaskId};
 use outlast_engine::{
-    DISK_FULL, Engine, LoopHandle, RepoHome, Rest, Trouble, leave_at_rest, leave_waiting, others_at_work, perform,
-    unless_full, until_parked, until_settled,
+    DISK_FULL, Engine, LoopHandle, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, RepoHome, Rest, STORE_GONE, TRIED_AGAIN,
+    Trouble, leave_at_rest, leave_waiting, not_all_kept, others_at_work, perform, unless_full, until_held_up,
+    until_parked, until_settled,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 use crate::live;
 use crate::places::Places;
 use crate::selection::Journalled;
-use crate::text::{budget, screen};
+use crate::text::{self, budget, screen};
 
 /// How a command stays with a run.
 #[derive(Debug, Clone, Copy)]
@@ -35,19 +36,19 @@ pub(crate) struct Stay {
 enum Ended {
     Settled,
     Waits,
-    /// Everything that is left waits for room on the disk, and whoever is here need not.
-    DiskFull,
+    /// Everything that is left comes to nothing each time, and whoever is here need not wait for that: why.
+    HeldUp(Box<Diagnostic>),
     Signal(ExitCode),
     Died,
 }
 
 /// How parking ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Parked {
     /// Nothing of the run is alive.
     AtRest,
-    /// What is left of it waits for room on the disk.
-    DiskFull,
+    /// What is left of it comes to nothing each time: why.
+    HeldUp(Box<Diagnostic>),
     /// A signal came first.
     Left,
 }
@@ -118,13 +119,13 @@ impl Watch {
             match self.follow(&engine, run, stay).await? {
                 Ended::Settled => match self.park_others(engine.handle(), run).await? {
                     Parked::Left => break None,
-                    Parked::DiskFull => return leave_full(engine, run, stay, places).await,
+                    Parked::HeldUp(told) => return leave_held_up(engine, run, stay, places, &told).await,
                     Parked::AtRest if leave_at_rest(engine.handle(), run).await? => break None,
                     Parked::AtRest => {}
                 },
                 Ended::Waits => {
-                    if self.park_others(engine.handle(), run).await? == Parked::DiskFull {
-                        return leave_full(engine, run, stay, places).await;
+                    if let Parked::HeldUp(told) = self.park_others(engine.handle(), run).await? {
+                        return leave_held_up(engine, run, stay, places, &told).await;
                     }
                     // Where the journal waits for room the loop does: the disk tells of that.
                     if unless_full(engine.handle(), leave_waiting(engine.handle(), run)).await? == Some(true) {
@@ -132,14 +133,14 @@ impl Watch {
                         break None;
                     }
                 }
-                Ended::DiskFull => {
+                Ended::HeldUp(told) => {
                     self.park_others(engine.handle(), run).await?;
-                    return leave_full(engine, run, stay, places).await;
+                    return leave_held_up(engine, run, stay, places, &told).await;
                 }
                 Ended::Signal(code) => {
                     say("its agents are being parked; a second signal leaves them to the next engine");
                     match self.park_all(engine.handle(), run).await {
-                        Ok(Parked::DiskFull) => return leave_full(engine, run, stay, places).await,
+                        Ok(Parked::HeldUp(told)) => return leave_held_up(engine, run, stay, places, &told).await,
                         Ok(Parked::AtRest | Parked::Left) => break Some(code),
                         Err(failure) => {
                             // What ended the engine says more than that it has ended.
@@ -160,8 +161,10 @@ impl Watch {
     async fn follow(&mut self, engine: &Engine, run: &RunId, stay: Stay) -> Result<Ended, Failure> {
         let settled = until_settled(engine.handle(), run);
         tokio::pin!(settled);
-        let full = still_full(engine.home(), stay.no_wait);
-        tokio::pin!(full);
+        let in_the_way = still_in_the_way(engine.home(), run, stay.no_wait);
+        tokio::pin!(in_the_way);
+        let held_up = until_held_up(engine.handle(), run);
+        tokio::pin!(held_up);
         // What waited before this engine was there need not tell of itself.
         if stay.no_wait && only_waits(engine.handle(), run).await? {
             return Ok(Ended::Waits);
@@ -181,10 +184,15 @@ impl Watch {
                 },
                 trouble = next(&mut self.troubles) => self.tell_trouble(&trouble),
                 code = self.signals.next() => return Ok(Ended::Signal(code)),
-                () = &mut full => return Ok(Ended::DiskFull),
+                told = &mut in_the_way => return Ok(Ended::HeldUp(Box::new(told))),
+                told = &mut held_up, if stay.no_wait => return match told {
+                    Ok(told) => Ok(Ended::HeldUp(Box::new(told))),
+                    Err(outlast_engine::Error::Stopped) => Ok(Ended::Died),
+                    Err(error) => Err(error.into()),
+                },
                 ended = &mut settled => return match ended {
                     Ok(Rest::Settled) => Ok(Ended::Settled),
-                    Ok(Rest::DiskFull) => Ok(Ended::DiskFull),
+                    Ok(Rest::HeldUp(told)) => Ok(Ended::HeldUp(told)),
                     Err(outlast_engine::Error::Stopped) => Ok(Ended::Died),
                     Err(error) => Err(error.into()),
                 },
@@ -205,11 +213,11 @@ impl Watch {
     async fn park(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
         let parked = async {
             if unless_full(engine, perform(engine, Act::Stop { run: run.to_string() })).await?.is_none() {
-                return Ok(Parked::DiskFull);
+                return Ok(Parked::HeldUp(Box::new(not_all_kept())));
             }
             Ok::<_, Failure>(match until_parked(engine, run).await? {
                 Rest::Settled => Parked::AtRest,
-                Rest::DiskFull => Parked::DiskFull,
+                Rest::HeldUp(told) => Parked::HeldUp(told),
             })
         };
         tokio::select! {
@@ -230,14 +238,14 @@ impl Watch {
     /// Parks the other runs that this engine works on: it ends with its own, and nothing may go on without one.
     async fn park_others(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
         let Some(others) = unless_full(engine, others_at_work(engine, run)).await? else {
-            return Ok(Parked::DiskFull);
+            return Ok(Parked::HeldUp(Box::new(not_all_kept())));
         };
         let mut all = Parked::AtRest;
         for other in others {
             say(&format!("run {other} was at work here too and is being parked; go on with: outlast resume {other}"));
             match self.park(engine, &other).await? {
                 Parked::Left => return Ok(Parked::Left),
-                Parked::DiskFull => all = Parked::DiskFull,
+                held_up @ Parked::HeldUp(_) => all = held_up,
                 Parked::AtRest => {}
             }
         }
@@ -261,35 +269,49 @@ fn show(home: RepoHome, run: &RunId, stay: Stay, places: &Places) -> Result<Stat
     Ok(status)
 }
 
-/// Leaves a run of which not everything can be kept, or put on record, until the disk has room.
-async fn leave_full(engine: Engine, run: &RunId, stay: Stay, places: &Places) -> Result<ExitCode, Failure> {
+/// Leaves a run of which not everything can be done, kept, or put on record, until what is in the way is gone.
+async fn leave_held_up(
+    engine: Engine,
+    run: &RunId,
+    stay: Stay,
+    places: &Places,
+    told: &Diagnostic,
+) -> Result<ExitCode, Failure> {
     let home = engine.home().clone();
     if let Err(error) = engine.close().await {
         // What its journal had no room for is what is said below.
-        tracing::warn!(%error, "the engine was left with its disk full");
+        tracing::warn!(%error, "the engine was left with what it could not do");
     }
     show(home, run, stay, places)?;
-    say(&format!(
-        "the disk is full: not everything could be kept or put on record. Nothing is lost: what agents did last is in their \
-         workspaces, no task has failed and no try is used. Free some space, then: outlast resume {run}"
-    ));
-    Ok(ExitCode::Host)
+    if told.code == not_all_kept().code {
+        say(&format!(
+            "the disk is full: not everything could be kept or put on record. Nothing is lost: what agents did last is in \
+             their workspaces, no task has failed and no try is used. Free some space, then: outlast resume {run}"
+        ));
+    } else {
+        say(text::diagnostic(told).trim_end());
+    }
+    Ok(told.exit)
 }
 
-/// How often the disk is looked at by whoever does not want to wait for it.
+/// How often it is looked whether anything is in the way, by whoever does not want to wait for that.
 const LOOKED_AT: Duration = Duration::from_secs(2);
-/// How often in a row it must be full: what a test or a build needs for a moment is no reason to leave.
-const FULL_IN_A_ROW: u32 = 3;
+/// How often in a row something must be: what a test or a build needs of a disk for a moment is no reason to leave.
+const IN_A_ROW: u32 = 3;
 
-/// Waits until the disk has been full for a while; for ever where nobody leaves for that.
-async fn still_full(home: &RepoHome, no_wait: bool) {
+/// Waits until something has been in the way of everything for a while, and says what; for ever where nobody leaves for that.
+async fn still_in_the_way(home: &RepoHome, run: &RunId, no_wait: bool) -> Diagnostic {
     if !no_wait {
         return std::future::pending().await;
     }
     let mut times = 0;
-    while times < FULL_IN_A_ROW {
+    loop {
         tokio::time::sleep(LOOKED_AT).await;
-        times = if outlast_engine::full(home.root()).is_some() { times + 1 } else { 0 };
+        match Obstacle::of(home) {
+            Some(_) if times + 1 < IN_A_ROW => times += 1,
+            Some(obstacle) => return obstacle.told(Some(run), None),
+            None => times = 0,
+        }
     }
 }
 
@@ -344,7 +366,8 @@ async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {
 /// How a run went, as the contract says it.
 pub(crate) fn exit_code(status: &Status) -> ExitCode {
     let codes = status.tasks.iter().map(|task| match (task.state.as_str(), task.cause.as_deref()) {
-        (_, Some(DISK_FULL)) => ExitCode::Host,
+        (_, Some(REPOSITORY_GONE)) => ExitCode::Repository,
+        (_, Some(DISK_FULL | PLAN_DAMAGED | STORE_GONE | TRIED_AGAIN)) => ExitCode::Host,
         ("failed" | "ready" | "parked", Some("auth" | "billing")) => ExitCode::Provider,
         ("failed", Some("conflict"))
         | ("done", Some("conflict" | "verify" | "target_checked_out" | "unclear" | "filter")) => ExitCode::Conflict,

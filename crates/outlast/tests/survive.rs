@@ -21,6 +21,8 @@ mod disk;
 mod elsewhere;
 #[path = "survive/forty.rs"]
 mod forty;
+#[path = "survive/gone.rs"]
+mod gone;
 #[path = "survive/halt.rs"]
 mod halt;
 #[path = "survive/hold.rs"]

@@ -47,6 +47,8 @@ pub(crate) async fn perform(
     attempt: Attempt,
     token: &CancellationToken,
 ) -> Result<Option<Command>, Error> {
+    // Without it nothing is known of the task: nobody is at fault, and no try is used.
+    context.plan(&attempt.id.run).await?;
     let outcome = match work(context, &attempt, token).await {
         Ok(Some(failed @ Outcome::Failed { .. })) => on_a_full_disk(context, failed),
         Ok(Some(outcome)) => outcome,

@@ -61,6 +61,8 @@ pub(crate) async fn perform(
     context.loops.forget(&id);
     context.fill.forget(&id);
     reopen(&workspace)?;
+    // Without the store a workspace looks as if nobody had ever been in it.
+    context.git.is_there()?;
     if is_there(&workspace)
         && let Some(commit) = context.checkpoint_if_made(&id, "end of the attempt").await?
     {

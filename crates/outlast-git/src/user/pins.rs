@@ -3,6 +3,8 @@
 //! A run pins its base and every tip that tasks' repositories will show (`refs/outlast/base/<run>/<id>`). The list of
 //! those tips is taken once per run and kept in the store, so that every workspace of the run shows the same ones.
 
+use std::path::Path;
+
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::objs::Kind;
@@ -159,6 +161,20 @@ impl UserRepo {
         }
         batch.finish()
     }
+}
+
+/// The runs that have pins in a repository, known by its common git folder; what cannot be read tells of none.
+pub fn pinned_runs(common_dir: &Path) -> Vec<RunId> {
+    const PINS: &str = "refs/outlast/base/";
+    let loose = std::fs::read_dir(common_dir.join(PINS)).into_iter().flatten().flatten();
+    let mut runs: Vec<RunId> = loose.map(|entry| RunId::new(entry.file_name().to_string_lossy())).collect();
+    let packed = std::fs::read(common_dir.join("packed-refs")).unwrap_or_default();
+    let packed = String::from_utf8_lossy(&packed).into_owned();
+    let names = packed.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(PINS)?.split_once('/'));
+    runs.extend(names.map(|(run, _)| RunId::new(run)));
+    runs.sort();
+    runs.dedup();
+    runs
 }
 
 /// Where the pins of a run are.

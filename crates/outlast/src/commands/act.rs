@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use outlast_api::{Act, Acted, Diagnostic, ExitCode, schema};
 use outlast_core::run::Mode;
-use outlast_core::task::Phase;
 use outlast_core::{AttemptId, RunId, TaskId};
 use outlast_engine::{
-    Holder, Kept, RepoHome, Rest, not_all_kept, nothing_on_record, perform, unless_full, until_parked,
+    Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, unless_full,
+    until_parked,
 };
 use outlast_git::quoted;
 use tokio::signal::unix::{SignalKind, signal};
@@ -41,6 +41,13 @@ fn halt(
     let json = given.json;
     let run = journalled.core.run(&id).filter(|run| matches!(run.mode, Mode::Finished(_)));
     if let Some(run) = run {
+        // What still lands when a run is over is no part of it that can be stopped: its engine is.
+        if let Some(told) = left_undone(run, &journalled.home) {
+            let engine = given.places.home.engine_of(&journalled.home);
+            let ends =
+                |holder: Holder| format!("kill {}    # ends the engine that tries it; nothing is lost", holder.pid);
+            return Err(engine.map(ends).into_iter().fold(told, Diagnostic::fix).into());
+        }
         let acted = Acted { schema: schema("act"), run: id.to_string(), tasks: Vec::new() };
         let state = outlast_engine::state(&journalled.core, run, now());
         return told(json, &acted, &format!("{id} is over ({state}): nothing of it is at work, and nothing is {done}"));
@@ -53,21 +60,18 @@ fn halt(
     let home = journalled.home.clone();
     drop(journalled);
     let acted = act(given, &home, &id, wish(id.to_string()))?;
-    // An engine that leaves with its disk full may be gone before it has said so.
-    if outlast_engine::full(home.root()).is_some() && is_alive(Journalled::load(home)?.as_ref(), &id) {
-        return Err(not_all_kept().into());
+    // An engine that leaves with something undone may be gone before it has said so.
+    if let Some(journalled) = Journalled::load(home)?
+        && let Some(run) = journalled.core.run(&id)
+        && let Some(told) = left_undone(run, &journalled.home)
+    {
+        return Err(told.into());
     }
     if alone {
         let last = ended.map(|holder| format!(": the last one (process {}) is gone", holder.pid)).unwrap_or_default();
         say(&format!("no engine was at work{last}; what it had left at work is parked now"));
     }
     told(json, &acted, &format!("{id} is {done}; its work is kept. Go on with: outlast resume {id}"))
-}
-
-/// Whether an attempt of a run has not ended, by the records.
-fn is_alive(journalled: Option<&Journalled>, run: &RunId) -> bool {
-    let run = journalled.and_then(|journalled| journalled.core.run(run));
-    run.is_some_and(|run| run.tasks.iter().any(|task| matches!(task.phase, Phase::Live(_))))
 }
 
 pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
@@ -164,8 +168,8 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
                 }
                 return Ok(acted);
             }
-            Err(failure) if is_full(&failure) && matches!(act, Act::Stop { .. } | Act::Pause { .. }) => {
-                // It has been told, and leaves without what it has no room for.
+            Err(failure) if is_held_up(failure.diagnostic()) && matches!(act, Act::Stop { .. } | Act::Pause { .. }) => {
+                // It has been told, and leaves without what it cannot do.
                 if holder.ends_with.as_deref() == Some(run.as_str()) {
                     given.places.home.until_free()?;
                 }
@@ -190,8 +194,8 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
                 true => unless_full(engine.handle(), acted).await?.ok_or_else(nothing_on_record)?,
                 false => acted.await?,
             };
-            if parks && until_parked(engine.handle(), &run).await? == Rest::DiskFull {
-                return Err(not_all_kept().into());
+            if parks && let Rest::HeldUp(told) = until_parked(engine.handle(), &run).await? {
+                return Err((*told).into());
             }
             Ok::<_, Failure>(acted)
         };
@@ -203,11 +207,6 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
         engine.close().await?;
         acted
     })
-}
-
-/// Whether the disk has no room for what was asked for, or for all that follows from it.
-fn is_full(failure: &Failure) -> bool {
-    failure.diagnostic().code == not_all_kept().code
 }
 
 /// Waits for a signal that ends a command, and says what is said then.
@@ -268,6 +267,7 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
         codes.push(match task.cause.as_deref() {
             _ if good => ExitCode::Ok,
             Some("empty") => ExitCode::Ok,
+            Some(TRIED_AGAIN) => ExitCode::Host,
             Some(_) => ExitCode::Conflict,
             None => ExitCode::TasksFailed,
         });

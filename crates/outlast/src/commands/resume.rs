@@ -2,12 +2,13 @@
 //! again that were given up.
 
 use outlast_api::{Act, Acted, ExitCode};
+use outlast_config::{content_hash, read_plan};
 use outlast_core::admit::Command;
 use outlast_core::plan::Plan;
 use outlast_core::record::Assigned;
 use outlast_core::run::{Mode, Run};
 use outlast_core::{AgentName, Core, RunId, TaskId};
-use outlast_engine::{RepoHome, absent_programs, assigned, load_plan, perform as act};
+use outlast_engine::{Obstacle, RepoHome, absent_programs, assigned, keep_plan, load_plan, perform as act};
 
 use crate::args::{Resume, Retry, TaskSelection};
 use crate::base;
@@ -34,6 +35,7 @@ struct GoingOn {
 
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
     let (home, run, retry) = which(&given, &resume.what)?;
+    can_go_on(&given, &home, &run)?;
     go_on(given, GoingOn { home, run, assign: None, retry, budget: resume.budget, no_wait: resume.no_wait })
 }
 
@@ -49,6 +51,7 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::Ok);
     }
     check(&journalled.core, &id, &wanted)?;
+    can_go_on(&given, &journalled.home, &id)?;
     let assign = match &retry.agent {
         Some(agent) => {
             let plan = load_plan(&journalled.home, &run.spec.plan)?;
@@ -61,6 +64,34 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
         given,
         GoingOn { home: journalled.home, run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait },
     )
+}
+
+/// Checks, before an engine is asked or opened, that what a run goes on with is there: its repository, our store, and the copy of
+/// its plan. One that is damaged is made anew from the checkout's own plan, where that is still the same.
+fn can_go_on(given: &Given, home: &RepoHome, run: &RunId) -> Result<(), Failure> {
+    // Beside an engine as well: it goes on by itself, once what it waits for is back.
+    if Obstacle::gone(home).is_some() {
+        given.places.repository_of(home)?;
+    }
+    let journalled = Journalled::load(home.clone())?;
+    let Some(found) = journalled.as_ref().and_then(|journalled| journalled.core.run(run)) else { return Ok(()) };
+    let Err(damaged) = load_plan(home, &found.spec.plan) else { return Ok(()) };
+    let same = || {
+        let repository = given.places.repository_of(home).ok()?;
+        let files = given.places.plan_files(repository.root(), None).ok()?;
+        let plan = read_plan(&files, given.places.user_config().ok().as_ref()).plan?;
+        (content_hash(&plan) == found.spec.plan).then_some(plan)
+    };
+    match same() {
+        Some(plan) => {
+            keep_plan(home, &plan)?;
+            say(&format!(
+                "the copy of its plan that {run} goes by was damaged, and is made anew: the plan is still the same"
+            ));
+            Ok(())
+        }
+        None => Err(damaged.into()),
+    }
 }
 
 /// Refuses to give tasks to an agent whose program is not in the commit that their run started from.

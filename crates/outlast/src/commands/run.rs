@@ -37,6 +37,9 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
     let home = given.places.home.repository(repository.common_dir());
     let (mut plan, whole, files) = plan_of(&given, &repository, run)?;
+    if !run.again {
+        unfinished::refuse_moved(&given.places)?;
+    }
     let journalled = if run.again { None } else { Journalled::load(home.clone())? };
     // Beside a living engine that engine is named below.
     let is_free = run.dry_run || given.places.home.engine().is_none();

@@ -26,7 +26,8 @@ pub(crate) fn perform(given: &Given, selection: &RunSelection) -> Result<ExitCod
 pub(crate) fn view(places: &Places, journalled: &Journalled, id: &RunId, now: Timestamp) -> Result<Status, Failure> {
     let run = journalled.core.run(id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let engine = places.home.engine_of(&journalled.home).map(|holder| holder.pid);
-    Ok(outlast_engine::status(&journalled.core, run, &journalled.home, engine, now))
+    let found = places.moved_to(&journalled.home);
+    Ok(outlast_engine::status(&journalled.core, run, &journalled.home, engine, found.as_deref(), now))
 }
 
 /// The wall clock.

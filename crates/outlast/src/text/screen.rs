@@ -6,7 +6,7 @@ use anstyle::Style;
 use outlast_api::status::GROUPS;
 use outlast_api::{Status, TaskView};
 use outlast_core::Timestamp;
-use outlast_engine::DISK_FULL;
+use outlast_engine::{DISK_FULL, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE};
 
 use crate::text::budget;
 use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled};
@@ -44,7 +44,7 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         for task in tasks.iter().take(NAMED_MAX) {
             let _ = writeln!(text, "  {}", line(task, now));
             // It is the same for all of them, and said once below.
-            if !waits_for_room(task) {
+            if !is_in_the_way(task) {
                 text.push_str(&fixes(&task.fix));
             }
         }
@@ -52,9 +52,9 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
             let _ = writeln!(text, "  {}", styled(DIM, format!("and {} more", tasks.len() - NAMED_MAX)));
         }
     }
-    if let Some(task) = status.tasks.iter().find(|task| waits_for_room(task)) {
-        let full = task.detail.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "\n{}\n{}", styled(YELLOW, shown(full)), fixes(&task.fix).trim_end());
+    if let Some(task) = status.tasks.iter().find(|task| is_in_the_way(task)) {
+        let what = task.detail.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "\n{}\n{}", styled(YELLOW, shown(what)), fixes(&task.fix).trim_end());
         let _ = writeln!(text, "nothing is lost, no task fails and no try is used for it");
     }
     if let Some(reached) = budget::reached(status) {
@@ -84,7 +84,7 @@ pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
     if let Some(cause) = task.cause.as_ref().filter(|_| ending.is_none()) {
         let _ = write!(text, "  {}", styled(YELLOW, cause));
     }
-    if let Some(detail) = task.detail.as_ref().filter(|_| !waits_for_room(task)) {
+    if let Some(detail) = task.detail.as_ref().filter(|_| !is_in_the_way(task)) {
         let _ = write!(text, ": {}", shown(detail));
     }
     if let Some(until) = task.reset_at.as_deref().and_then(seconds_until(now)) {
@@ -93,9 +93,9 @@ pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
     text
 }
 
-/// Whether a task goes on when the disk has room, and not before.
-fn waits_for_room(task: &TaskView) -> bool {
-    task.cause.as_deref() == Some(DISK_FULL)
+/// Whether a task goes on when nothing is in the way of everything, and not before.
+fn is_in_the_way(task: &TaskView) -> bool {
+    matches!(task.cause.as_deref(), Some(DISK_FULL | PLAN_DAMAGED | REPOSITORY_GONE | STORE_GONE))
 }
 
 /// What to do about a task that a person has to look at.
@@ -144,8 +144,8 @@ fn advice(status: &Status) -> Vec<String> {
         say(format!("outlast resume {run}"), "goes on where it was");
     }
     let waits = status.tasks.iter().any(|task| task.reset_at.is_some());
-    let is_full = status.tasks.iter().any(waits_for_room);
-    if status.engine.is_some() && status.state == "parked" && (waits || is_full) {
+    let is_stuck = status.tasks.iter().any(is_in_the_way);
+    if status.engine.is_some() && status.state == "parked" && (waits || is_stuck) {
         say(format!("outlast stop {run}"), "ends the engine and keeps all work; else it goes on by itself");
     }
     if status.engine.is_some() && waits {

@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use outlast_testkit::provider::{Fault, Rule, Script, When};
 
-use crate::world::{Plan, World};
+use crate::world::{Plan, World, text};
 
 const TWO: &str = "write parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\n\"";
 
@@ -98,4 +98,62 @@ fn h15_one_damaged_workspace_keeps_clean_from_none_of_the_others() {
     fs::write(record(&world, "a"), "").unwrap();
     world.run(&["clean", "--yes"]).ends(0).says("stays: its record").says("workspace.json` is damaged");
     assert!(tree(&world, "a").is_dir() && !tree(&world, "b").exists());
+}
+
+/// The copy of the plan that the only run goes by.
+fn copy_of_the_plan(world: &World) -> PathBuf {
+    only(world.homes()[0].join("plans"))
+}
+
+#[test]
+fn a_damaged_copy_of_a_plan_is_made_anew_from_the_checkout_or_told_of_before_an_engine_begins() {
+    for damage in [|copy: &PathBuf| fs::write(copy, "").unwrap(), |copy: &PathBuf| fs::remove_file(copy).unwrap()] {
+        let world = killed_in_the_second_turn();
+        let copy = copy_of_the_plan(&world);
+        let whole = fs::read(&copy).unwrap();
+        damage(&copy);
+        // The plan in the checkout is another one by now.
+        let plan = fs::read_to_string(world.repo.dir().join("outlast.toml")).unwrap();
+        world.repo.write("outlast.toml", plan.replace("Do work.", "Do more work.")).unwrap();
+        let told = world.run(&["resume", "--json"]).ends(12).json();
+        assert_eq!(told["error"]["code"], "plan/damaged", "{told:#}");
+        world.run(&["retry", "--all"]).says("there is nothing to try again");
+        let task = world.task("work");
+        assert_eq!((task["attempts"].as_u64(), &task["cause"]), (Some(1), &"plan_damaged".into()), "{task:#}");
+        let copied = text(&task["fix"][0]);
+        assert!(copied.contains(&copy.display().to_string()), "{copied}");
+        // Put back, or the same as ever in the checkout.
+        world.repo.write("outlast.toml", plan).unwrap();
+        world.run(&["resume"]).ends(0).says("is made anew");
+        assert_eq!(fs::read(&copy).unwrap(), whole);
+        world.all_are("landed");
+        world.nothing_is_left();
+    }
+}
+
+#[test]
+fn tasks_of_a_plan_that_is_damaged_wait_in_an_engine_that_works_on_them_and_use_no_try() {
+    let world = killed_in_the_second_turn();
+    let (first, copy) = (text(&world.status()["run"]), copy_of_the_plan(&world));
+    let whole = fs::read(&copy).unwrap();
+    fs::write(&copy, "{").unwrap();
+    // An engine goes on with every run of its repository.
+    let plan = Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0", "--resume", "{resume}"]);
+    world.plan(&plan.task("other", "write parts/other.txt \"part other\\n\"", "writes = [\"parts/other.txt\"]"));
+    let gate = world.repo.dir().join(".git/refs/heads/gate.lock");
+    fs::write(&gate, "").unwrap();
+    let text_of = fs::read_to_string(world.repo.dir().join("outlast.toml")).unwrap();
+    world.repo.write("outlast.toml", text_of.replace("land = \"auto\"", "land = \"auto\"\ntarget = \"gate\"")).unwrap();
+    let mut run = world.start(&["run", "--yes"]);
+    run.until(&["work: the copy of its plan", "it is tried again"]);
+    let status = world.run(&["status", &first, "--json"]).ends(0).json();
+    let task = &status["tasks"][0];
+    assert_eq!((&task["cause"], task["attempts"].as_u64()), (&"tried_again".into(), Some(1)), "{task:#}");
+    fs::remove_file(&gate).unwrap();
+    run.end().ends(0);
+    fs::write(&copy, whole).unwrap();
+    world.run(&["resume", &first]).ends(0);
+    let status = world.run(&["status", &first, "--json"]).ends(0).json();
+    assert_eq!(status["tasks"][0]["state"], "landed", "{status:#}");
+    world.nothing_is_left();
 }
