@@ -1,6 +1,7 @@
 //! From an error of the engine to what a person is told: what happened, why, what to do, and the exit code.
 
 use std::error::Error as _;
+use std::path::Path;
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::RunId;
@@ -9,7 +10,7 @@ use outlast_git::quoted;
 
 use crate::error::Error;
 use crate::held_up::Why;
-use crate::home::{Holder, RepoHome};
+use crate::home::{Holder, Home, RepoHome};
 use crate::obstacle::{NOTHING_LOST, Obstacle};
 
 /// The diagnostic of an error.
@@ -169,12 +170,33 @@ fn journal(error: &outlast_journal::Error) -> Diagnostic {
         }
         Journal::Newer { .. } => ("journal/newer", ExitCode::Journal, "update outlast"),
         Journal::Missing { .. } => ("run/none", ExitCode::NotFound, "outlast run"),
-        Journal::Locked { .. } => ("host/engine-running", ExitCode::Host, "outlast stop"),
+        Journal::Locked { path, pid } => return locked(error, path, *pid),
         Journal::NoSpace { .. } => (DISK_FULL, ExitCode::Host, "free some space, then: outlast resume"),
         Journal::Stopped { .. } => ("journal/stopped", ExitCode::Host, "outlast resume"),
         _ => return Diagnostic::error("outlast/defect", ExitCode::Defect, error.to_string()),
     };
     Diagnostic::error(code, exit, error.to_string()).fix(fix)
+}
+
+/// How to get past somebody who has a journal: by the lock of its home, where that names them, or else by their process.
+fn locked(error: &outlast_journal::Error, path: &Path, pid: Option<u32>) -> Diagnostic {
+    let told = Diagnostic::error("host/engine-running", ExitCode::Host, error.to_string());
+    // The folder may be reached by way of a link, from a home of another engine.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let root = real.parent().and_then(Path::parent).unwrap_or(&real);
+    let holder = Home::new(root).engine().filter(|holder| pid.is_none_or(|pid| pid == holder.pid));
+    let home = quoted(&root.display().to_string());
+    match (holder, pid) {
+        (Some(Holder { pid, is_gateway: true, .. }), _) => told.fix(format!("kill {pid}    # ends the gateway")),
+        (Some(Holder { ends_with: Some(run), .. }), _) => {
+            told.fix(format!("outlast stop {run} --home {home}    # parks its work and ends it"))
+        }
+        (_, Some(pid)) => told
+            .fix(format!("kill {pid}    # as Ctrl-C there does: its work is parked, and goes on with: outlast resume")),
+        (_, None) => told
+            .because("who has it has not said so yet, or could not")
+            .fix(format!("fuser -v {}    # names the process", quoted(&format!("{}.lock", path.display())))),
+    }
 }
 
 fn git(error: &outlast_git::Error) -> Diagnostic {

@@ -356,3 +356,45 @@ fn an_engine_that_works_on_another_repository_is_named_by_whoever_needs_one_here
     run.end().ends(0);
     there(&["land", "t"]).ends(0);
 }
+
+#[test]
+fn an_engine_that_has_a_journal_is_named_with_the_command_that_ends_it() {
+    type Reached = fn(&World) -> Vec<String>;
+    let by_process: Reached = |world| {
+        std::fs::remove_file(world.env.outlast_home().join("engine.lock")).unwrap();
+        vec!["resume".to_owned()]
+    };
+    let by_its_home: Reached = |world| {
+        let second = world.env.root().join("second");
+        std::fs::create_dir(&second).unwrap();
+        let folder = world.homes().remove(0);
+        std::os::unix::fs::symlink(&folder, second.join(folder.file_name().unwrap())).unwrap();
+        ["resume", "--home", second.to_str().unwrap()].map(str::to_owned).to_vec()
+    };
+    for (reached, code) in [(by_process, 143), (by_its_home, 0)] {
+        let world = stuck_in_the_second_turn();
+        let run = world.start(&["run", "--yes"]);
+        in_the_second_turn(&world);
+        let id = world.status()["run"].as_str().unwrap().to_owned();
+        let mut arguments = reached(&world);
+        arguments.push("--json".to_owned());
+        let told = world.run(&arguments).ends(12).json();
+        let pid = run.pid();
+        assert!(told["error"]["what"].as_str().unwrap().contains(&format!("process {pid}")), "{told:#}");
+        let fix = told["error"]["fix"][0].as_str().unwrap();
+        let (command, _) = fix.split_once("    #").unwrap();
+        let home = world.env.outlast_home().display().to_string();
+        let wanted = match code {
+            143 => format!("kill {pid}"),
+            _ => format!("outlast stop {id} --home '{home}'"),
+        };
+        assert_eq!(command, wanted);
+        match code {
+            143 => run.signal(Signal::SIGTERM),
+            _ => drop(world.run(&["stop", &id, "--home", &home]).ends(0)),
+        }
+        run.end().ends(code);
+        parked_with_its_work(&world);
+        goes_on(&world);
+    }
+}
