@@ -330,9 +330,14 @@ impl RepoHome {
         self.root.join("temp").join(run.as_str()).join(task.slug())
     }
 
+    /// The working trees of all tasks, by run.
+    pub fn workspaces(&self) -> PathBuf {
+        self.root.join("workspaces")
+    }
+
     /// The working tree of a task.
     pub fn workspace(&self, run: &RunId, task: &TaskId) -> PathBuf {
-        self.root.join("workspaces").join(run.as_str()).join(task.slug())
+        self.workspaces().join(run.as_str()).join(task.slug())
     }
 
     /// The plan of a run, as it was when the run started.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use outlast_core::{AttemptId, Oid, RunId, TaskId};
-use outlast_git::{Kind, Pinned, Removal, UserRepo, Workspace};
+use outlast_git::{Kind, Pinned, Removal, SetAside, UserRepo, Workspace};
 
 use crate::error::Error;
 use crate::home::RepoHome;
@@ -84,6 +84,26 @@ impl Kept {
                 Room { run: l.run, task: l.task, path, bytes }
             })
             .collect())
+    }
+
+    /// Every damaged workspace that was set aside.
+    ///
+    /// # Errors
+    /// Where they cannot be listed.
+    pub fn set_aside(&self) -> Result<Vec<SetAside>, Error> {
+        Ok(outlast_git::set_aside(&self.home.store(), &self.home.workspaces())?)
+    }
+
+    /// What of one that was set aside is kept nowhere else, or who works in it, for people; nothing where it can go.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn unsaved_aside(&self, aside: &SetAside, base: &Oid) -> Result<Option<String>, Error> {
+        if let Pinned::No(what) = aside.pinned(self.git.store(), self.git.user(), base)? {
+            return Ok(what.into_iter().next());
+        }
+        let user = aside.tree.iter().flat_map(|tree| users(tree)).next();
+        Ok(user.map(|user| format!("{user} works in it")))
     }
 
     /// Keeps under refs what an agent committed beside its HEAD; what cannot be kept, [`Kept::unsaved`] tells.

@@ -58,4 +58,6 @@ pub use shell::quoted;
 pub use store::Store;
 pub use tree::{Change, Entry, Kind};
 pub use user::{Head, Identity, Target, UserRepo, Worktree, pinned_runs};
-pub use workspace::{Aside, Listed, Pinned, Removal, Report, Spec, Workspace, size_of, trees_aside};
+pub use workspace::{
+    Aside, Listed, Pinned, Removal, Report, SetAside, Spec, Workspace, damaged_records, set_aside, size_of, trees_aside,
+};

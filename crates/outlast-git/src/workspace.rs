@@ -7,6 +7,7 @@ mod aside;
 mod create;
 mod filters;
 pub(crate) mod include;
+mod leftover;
 pub(crate) mod remove;
 pub(crate) mod restore;
 pub(crate) mod skeleton;
@@ -26,6 +27,7 @@ use crate::tree::Leaf;
 use crate::{Error, Kind, Result, Store, durable, nested, oid};
 
 pub use aside::{Aside, trees_aside};
+pub use leftover::{SetAside, damaged_records, set_aside};
 pub use remove::{Listed, Pinned, Removal, size_of};
 
 /// What workspace to make.

@@ -12,6 +12,7 @@ use crate::copy::{Safe, copy_history};
 use crate::raw::Raw;
 use crate::scan::{self, index::Index};
 use crate::source::Source;
+use crate::tree::Leaf;
 use crate::workspace::{Meta, Workspace, create, load_meta, marker_file};
 use crate::{Error, Result, Store, UserRepo, durable, oid};
 
@@ -22,6 +23,15 @@ pub enum Pinned {
     Yes,
     /// These things are not, one phrase each.
     No(Vec<String>),
+}
+
+/// What a workspace must be the same as, to be kept elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// Its last checkpoint.
+    Checkpoint,
+    /// Anything that the store holds: of one that is set aside nobody knows any more which checkpoint was its last.
+    Content,
 }
 
 /// How a workspace is removed.
@@ -57,10 +67,10 @@ impl Workspace {
     /// The tree or the store cannot be read.
     pub fn pinned(&self, store: &Store, user: &UserRepo) -> Result<Pinned> {
         let _lock = self.lock()?;
-        self.pinned_now(store, user)
+        self.pinned_now(store, user, Measure::Checkpoint)
     }
 
-    fn pinned_now(&self, store: &Store, user: &UserRepo) -> Result<Pinned> {
+    pub(super) fn pinned_now(&self, store: &Store, user: &UserRepo, measure: Measure) -> Result<Pinned> {
         let reader = store.reader();
         let base = oid::parse(&self.meta.base)?;
         let root = self.root()?;
@@ -75,9 +85,21 @@ impl Workspace {
         let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
         let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
         let found = self.scan(&root, &index, &reader, seen, head, FILE_LIMIT_DEFAULT, &mut hash)?;
-        let mut open: Vec<String> =
-            found.edits.keys().map(|path| format!("`{path}` differs from the last checkpoint")).collect();
-        if open.is_empty() && Raw::load(&self.admin)?.updated(&found) != Raw::load(&self.admin)? {
+        let is_kept = |leaf: &Option<Leaf>| match measure {
+            Measure::Checkpoint => false,
+            Measure::Content => leaf.is_none_or(|leaf| batch.holds(&leaf.id)),
+        };
+        let edits = found.edits.iter().filter(|(_, leaf)| !is_kept(leaf));
+        let mut open: Vec<String> = edits
+            .map(|(path, _)| match measure {
+                Measure::Checkpoint => format!("`{path}` differs from the last checkpoint"),
+                Measure::Content => format!("`{path}` is kept nowhere else"),
+            })
+            .collect();
+        if measure == Measure::Checkpoint
+            && open.is_empty()
+            && Raw::load(&self.admin)?.updated(&found) != Raw::load(&self.admin)?
+        {
             open.push("the line ends or the encoding of a file differ from the last checkpoint".to_owned());
         }
         open.extend(found.notes.iter().filter_map(|note| match note {
@@ -176,7 +198,7 @@ impl Workspace {
         if let Removal::Safe { users } = how
             && path.exists()
         {
-            if let Pinned::No(what) = self.pinned_now(store, user)? {
+            if let Pinned::No(what) = self.pinned_now(store, user, Measure::Checkpoint)? {
                 return Err(Error::Unpinned { path: path.clone(), what });
             }
             let by = users(path);
@@ -200,7 +222,7 @@ pub(super) fn archive_ref(run: &RunId, task: &TaskId, commit: &Oid) -> String {
 
 /// Removes a workspace that stands where another one of the same task should be made.
 pub(super) fn replace_if_pinned(workspace: &Workspace, store: &Store, user: &UserRepo) -> Result<()> {
-    match workspace.pinned_now(store, user)? {
+    match workspace.pinned_now(store, user, Measure::Checkpoint)? {
         Pinned::Yes => remove_tree(&workspace.meta.path),
         Pinned::No(what) => Err(Error::Unpinned { path: workspace.meta.path.clone(), what }),
     }
@@ -271,7 +293,7 @@ fn damaged(run: &Path, admin: PathBuf) -> Listed {
     Listed { run, task, bytes: size_of(&admin), path: admin, is_damaged: true }
 }
 
-fn folders(path: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn folders(path: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -7,6 +7,7 @@ use outlast_api::{Clean as View, CleanItem, Diagnostic, ExitCode, schema};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::{Kept, Room};
+use outlast_git::{SetAside, quoted};
 
 use crate::args::Clean;
 use crate::commands::{Given, print, print_json, say};
@@ -33,11 +34,22 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
             removable.push(room);
         }
     }
+    let mut asides = Vec::new();
+    for aside in
+        kept.set_aside()?.into_iter().filter(|aside| clean.run.as_deref().is_none_or(|run| run == aside.run.as_str()))
+    {
+        let item = aside_item(&journalled.core, &kept, &aside);
+        if item.kept.is_none() {
+            asides.push(aside);
+        }
+        items.push(item);
+    }
     let homes = homes_left(&journalled.core, &kept, clean.run.as_deref());
     for (run, task, folders) in &homes {
         items.extend(folders.iter().map(|folder| home_item(run, task, folder)));
     }
-    let agreed = !(removable.is_empty() && homes.is_empty()) && (clean.yes || asked(&items, given.json)?);
+    let agreed =
+        !(removable.is_empty() && asides.is_empty() && homes.is_empty()) && (clean.yes || asked(&items, given.json)?);
     if agreed {
         if let Some(holder) = given.places.home.engine() {
             return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
@@ -49,6 +61,9 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
         // One that has come into use since keeps none of the others.
         for room in &removable {
             kept.remove(room).unwrap_or_else(|error| note(&room.run, &room.task, error.to_string()));
+        }
+        for aside in &asides {
+            aside.remove().unwrap_or_else(|error| note(&aside.run, &named(aside), error.to_string()));
         }
         for (run, task, _) in &homes {
             kept.remove_homes(run, task).unwrap_or_else(|error| note(run, task, error.to_string()));
@@ -73,6 +88,30 @@ fn homes_left(core: &Core, kept: &Kept, only: Option<&str>) -> Vec<(RunId, TaskI
 
 const fn is_over(task: &Task) -> bool {
     matches!(task.phase, Phase::Landed { .. } | Phase::Discarded)
+}
+
+/// What is set aside, under the name that its folder has.
+fn named(aside: &SetAside) -> TaskId {
+    TaskId::new(format!("{}~damaged-{}", aside.task, aside.number))
+}
+
+/// A damaged workspace that was set aside: nobody goes on with it, and it goes once all of it is kept elsewhere.
+fn aside_item(core: &Core, kept: &Kept, aside: &SetAside) -> CleanItem {
+    let folders: Vec<&Path> = aside.tree.iter().chain(&aside.record).map(PathBuf::as_path).collect();
+    let words: Vec<String> = folders.iter().map(|path| quoted(&path.display().to_string())).collect();
+    let by_hand = format!("look into it, then: rm -rf {}", words.join(" "));
+    let stays = match core.run(&aside.run) {
+        Some(run) => kept.unsaved_aside(aside, &run.spec.base).unwrap_or_else(|error| Some(error.to_string())),
+        None => Some("its run is not on record".to_owned()),
+    };
+    CleanItem {
+        kind: "set_aside".to_owned(),
+        run: aside.run.to_string(),
+        task: named(aside).to_string(),
+        path: aside.place().map(|path| path.display().to_string()).unwrap_or_default(),
+        bytes: folders.iter().map(|path| outlast_git::size_of(path)).sum(),
+        kept: stays.map(|why| format!("{why}; {by_hand}")),
+    }
 }
 
 fn home_item(run: &RunId, task: &TaskId, folder: &Path) -> CleanItem {

@@ -5,6 +5,7 @@
 mod accounts;
 mod agents;
 mod bypass;
+mod damage;
 mod found;
 mod host;
 pub(crate) mod logins;

@@ -157,3 +157,53 @@ fn tasks_of_a_plan_that_is_damaged_wait_in_an_engine_that_works_on_them_and_use_
     assert_eq!(status["tasks"][0]["state"], "landed", "{status:#}");
     world.nothing_is_left();
 }
+
+#[test]
+fn h15_what_is_set_aside_is_told_of_by_doctor_and_goes_with_clean_once_all_of_it_is_kept() {
+    let world = killed_in_the_second_turn();
+    let tree = tree(&world, "work");
+    fs::write(tree.join("parts/later.txt"), "part later\n").unwrap();
+    fs::write(record(&world, "work"), "").unwrap();
+    let id = text(&world.status()["run"]);
+    let doctor = |name: &str| {
+        let told = world.run(&["doctor", "--offline", "--json"]).json();
+        let found = told["checks"].as_array().unwrap().iter().find(|check| check["name"] == name).cloned();
+        found.map(|check| (text(&check["detail"]), text(&check["fix"])))
+    };
+    let (detail, fix) = doctor("workspaces").expect("a record is damaged");
+    assert!(
+        detail.contains(&format!("{id}/work")) && fix.starts_with(&format!("outlast resume {id}")),
+        "{detail}: {fix}"
+    );
+    assert_eq!(doctor("set aside"), None);
+    world.run(&["resume"]).ends(0).says("work~damaged-1");
+    assert_eq!(doctor("workspaces"), None);
+    let (detail, fix) = doctor("set aside").expect("a workspace is set aside");
+    let aside = tree.with_file_name("work~damaged-1");
+    assert!(detail.contains(&aside.display().to_string()) && fix.starts_with("outlast clean"), "{detail}: {fix}");
+    // What was in no checkpoint is kept nowhere else.
+    let told = world.run(&["clean", "--yes"]).ends(0).says("`parts/later.txt` is kept nowhere else");
+    let by_hand = format!("rm -rf '{}'", aside.display());
+    told.says(&by_hand);
+    assert!(aside.is_dir());
+    // A list removes nothing.
+    fs::remove_file(aside.join("parts/later.txt")).unwrap();
+    world.run(&["clean"]).ends(0).says("work~damaged-1  can go");
+    assert!(aside.is_dir());
+    world.run(&["clean", "--yes"]).ends(0).says("work~damaged-1  removed");
+    assert!(!aside.exists());
+    assert_eq!(doctor("set aside"), None);
+    world.run(&["clean", "--yes"]).ends(0);
+}
+
+#[test]
+fn a_damaged_copy_of_a_plan_is_told_of_by_doctor() {
+    let world = killed_in_the_second_turn();
+    let (id, copy) = (text(&world.status()["run"]), copy_of_the_plan(&world));
+    fs::write(&copy, "").unwrap();
+    let told = world.run(&["doctor", "--offline", "--json"]).ends(12).json();
+    let check = told["checks"].as_array().unwrap().iter().find(|check| check["name"] == format!("plan of {id}"));
+    let check = check.unwrap_or_else(|| panic!("{told:#}"));
+    assert!(text(&check["detail"]).contains(&copy.display().to_string()), "{check:#}");
+    assert!(text(&check["fix"]).starts_with(&format!("outlast resume {id}")), "{check:#}");
+}

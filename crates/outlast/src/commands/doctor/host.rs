@@ -8,6 +8,7 @@ use outlast_api::ExitCode;
 use outlast_git::UserRepo;
 use outlast_process::Containment;
 
+use super::damage;
 use super::found::Found;
 use crate::places::Places;
 use crate::selection::Journalled;
@@ -66,7 +67,7 @@ fn processes(pid_ns: bool) -> Found {
 /// The state folder, the journal of this repository, and the engine.
 pub(crate) fn state(places: &Places, repository: Option<&UserRepo>) -> Vec<Found> {
     let mut found = vec![disk(places.home.root()), log(places)];
-    found.extend(repository.and_then(|repository| journal(places, repository)));
+    found.extend(repository.iter().flat_map(|repository| journal(places, repository)));
     if let Some(holder) = places.home.engine() {
         let detail = format!("process {} is at work on {}", holder.pid, holder.repository.display());
         found.push(Found::ok("engine", detail));
@@ -84,13 +85,16 @@ fn log(places: &Places) -> Found {
     Found::ok("log", format!("{} ({length}); OUTLAST_LOG=debug notes more", path.display()))
 }
 
-fn journal(places: &Places, repository: &UserRepo) -> Option<Found> {
+/// The journal, and what it tells of that is damaged.
+fn journal(places: &Places, repository: &UserRepo) -> Vec<Found> {
     match Journalled::load(places.home.repository(repository.common_dir())) {
-        Ok(None) => None,
+        Ok(None) => Vec::new(),
         Ok(Some(journalled)) => {
-            Some(Found::ok("journal", format!("sound, {}", count(journalled.core.runs.len(), "run"))))
+            let mut found = vec![Found::ok("journal", format!("sound, {}", count(journalled.core.runs.len(), "run")))];
+            found.extend(damage::look(&journalled));
+            found
         }
-        Err(failure) => Some(Found::failed("journal", &failure)),
+        Err(failure) => vec![Found::failed("journal", &failure)],
     }
 }
 
