@@ -7,7 +7,7 @@ use crate::launch::Hold;
 use crate::reader::Reader;
 use crate::verdict::{self, Exit, Verdict};
 use crate::{Brief, Dialect, Error, Kind, Launch};
-use crate::{claude, codex, command, gemini, opencode, qwen};
+use crate::{claude, codex, command, gemini, kimi, opencode, qwen};
 
 /// What a kind of agent can do, as its documentation table shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,5 +85,6 @@ pub fn adapter(kind: Kind) -> &'static dyn Adapter {
         Kind::OpenCode => &opencode::OpenCode,
         Kind::Gemini => &gemini::Gemini,
         Kind::Qwen => &qwen::Qwen,
+        Kind::Kimi => &kimi::Kimi,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Kind;
+use crate::{Error, Kind, kimi, python};
 
 /// An agent found on a `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +50,18 @@ pub fn parse_version(printed: &str) -> Option<String> {
         .map(|word| word.trim_start_matches('v'))
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
         .map(str::to_owned)
+}
+
+/// Why a program that was found and says this of its version cannot be started, and what helps; nothing where it can.
+pub fn unusable(found: &Found, printed: &str, path: &str) -> Option<(String, String)> {
+    if found.kind != Kind::Kimi {
+        return None;
+    }
+    if python::interpreter(&found.program, path).is_none() {
+        let error = Error::ProgramNotPython { program: found.program.clone() };
+        return Some((error.to_string(), kimi::INSTALL.to_owned()));
+    }
+    kimi::is_retired(printed).then(|| (kimi::RETIRED.to_owned(), kimi::INSTALL.to_owned()))
 }
 
 /// The first executable file of this name on a `PATH`, links followed.

@@ -64,7 +64,10 @@ const fn yes(is: bool) -> &'static str {
 fn held(hold: &Hold) -> String {
     let mut text = match hold.headers_wait {
         None => "nothing, for as long as it takes".to_owned(),
-        Some(wait) => format!("after {} s an empty event every {} s", wait.as_secs(), hold.period.as_secs()),
+        Some(wait) => {
+            let what = if hold.keep_alive.starts_with(':') { "a comment" } else { "an empty event" };
+            format!("after {} s {what} every {} s", wait.as_secs(), hold.period.as_secs())
+        }
     };
     if hold.buffer_whole {
         text.push_str("; answers pass whole, as it dies of a cut");

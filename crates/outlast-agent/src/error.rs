@@ -71,6 +71,16 @@ pub enum Error {
         /// The program.
         program: PathBuf,
     },
+    /// An agent whose CLI is started through Python is no script of it.
+    #[error(
+        "{} is no Python script, which this agent's CLI must be (install it from PyPI; the later Kimi Code CLI of the same name \
+         is another program)",
+        program.display()
+    )]
+    ProgramNotPython {
+        /// The program.
+        program: PathBuf,
+    },
     /// An agent that has no model of its own was given none.
     #[error("an agent of kind {kind} needs a model")]
     ModelMissing {

@@ -15,13 +15,16 @@ pub enum Kind {
     Gemini,
     /// Qwen Code.
     Qwen,
+    /// Kimi CLI.
+    Kimi,
     /// Any other program.
     Command,
 }
 
 impl Kind {
     /// Every kind, in the order tables show them.
-    pub const ALL: [Self; 6] = [Self::ClaudeCode, Self::Codex, Self::OpenCode, Self::Gemini, Self::Qwen, Self::Command];
+    pub const ALL: [Self; 7] =
+        [Self::ClaudeCode, Self::Codex, Self::OpenCode, Self::Gemini, Self::Qwen, Self::Kimi, Self::Command];
 
     /// The name in a plan's `kind`.
     pub const fn name(self) -> &'static str {
@@ -31,6 +34,7 @@ impl Kind {
             Self::OpenCode => "opencode",
             Self::Gemini => "gemini",
             Self::Qwen => "qwen",
+            Self::Kimi => "kimi",
             Self::Command => "command",
         }
     }
@@ -48,6 +52,7 @@ impl Kind {
             Self::OpenCode => Some("opencode"),
             Self::Gemini => Some("gemini"),
             Self::Qwen => Some("qwen"),
+            Self::Kimi => Some("kimi"),
             Self::Command => None,
         }
     }

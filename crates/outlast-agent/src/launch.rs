@@ -96,7 +96,7 @@ pub(crate) fn base_env(brief: &Brief) -> Result<BTreeMap<String, String>, Error>
 }
 
 /// Prefixes of variables that only outlast sets: its own, and those by which a CLI finds provider, login or settings.
-const RESERVED_PREFIXES: [&str; 15] = [
+const RESERVED_PREFIXES: [&str; 17] = [
     "OUTLAST_",
     "ANTHROPIC_",
     "CLAUDE_",
@@ -107,6 +107,8 @@ const RESERVED_PREFIXES: [&str; 15] = [
     "GOOGLE_",
     "QWEN_",
     "DASHSCOPE_",
+    "KIMI_",
+    "FASTMCP_",
     "CODE_ASSIST_",
     "NODE_TLS_",
     "BUN_",

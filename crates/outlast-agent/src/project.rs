@@ -23,7 +23,7 @@ const MEMORY: &str = "left out unless `inherit` names memory";
 const UNTRUSTED: &str = "not read: the project is not trusted";
 
 /// All of them, by kind.
-pub(crate) const KNOWN: [Known; 27] = [
+pub(crate) const KNOWN: [Known; 33] = [
     known(Kind::ClaudeCode, ".claude/settings.json", "not read; its hooks are copied when `inherit` names hooks"),
     known(Kind::ClaudeCode, ".claude/settings.local.json", "not read"),
     known(Kind::ClaudeCode, ".mcp.json", "not read; a server of it is copied when `inherit` names it"),
@@ -51,4 +51,10 @@ pub(crate) const KNOWN: [Known; 27] = [
     known(Kind::Qwen, ".agents/skills", SKILLS),
     known(Kind::Qwen, "QWEN.md", MEMORY),
     known(Kind::Qwen, "AGENTS.md", MEMORY),
+    known(Kind::Kimi, ".kimi/skills", SKILLS),
+    known(Kind::Kimi, ".claude/skills", SKILLS),
+    known(Kind::Kimi, ".codex/skills", SKILLS),
+    known(Kind::Kimi, ".agents/skills", SKILLS),
+    known(Kind::Kimi, ".kimi/AGENTS.md", MEMORY),
+    known(Kind::Kimi, "AGENTS.md", MEMORY),
 ];

@@ -10,6 +10,7 @@ mod codex;
 mod collect;
 mod files;
 mod gemini;
+mod kimi;
 mod opencode;
 mod patch;
 mod qwen;
@@ -26,6 +27,7 @@ pub(crate) use codex::CODEX;
 pub(crate) use collect::collect;
 pub use files::text_hash;
 pub(crate) use gemini::GEMINI;
+pub(crate) use kimi::KIMI;
 pub(crate) use opencode::OPENCODE;
 pub(crate) use qwen::QWEN;
 
@@ -44,6 +46,8 @@ pub(crate) enum Use {
     },
     /// Creates or replaces a file.
     Write { path: String, text: String },
+    /// Adds to the end of a file.
+    Append { path: String, text: String },
     /// Replaces texts in a file.
     Edit { path: String, changes: Vec<Change> },
     /// Changes files by a patch.

@@ -2,6 +2,7 @@
 
 pub(crate) mod codex;
 pub(crate) mod gemini;
+pub(crate) mod kimi;
 pub(crate) mod messages;
 pub(crate) mod opencode;
 pub(crate) mod plain;

@@ -67,6 +67,27 @@ fn opencode_gemini_and_qwen_fresh_and_resumed_with_a_server() {
 }
 
 #[test]
+fn kimi_fresh_and_resumed() {
+    let folders = Folders::new();
+    let mut brief = folders.brief(Kind::Kimi);
+    insta::assert_json_snapshot!("kimi_fresh", shown(&folders, &adapter(Kind::Kimi).launch(&brief).unwrap()));
+    fs::create_dir_all(folders.user_home().join(".kimi/skills/lint")).unwrap();
+    fs::write(folders.user_home().join(".kimi/skills/lint/SKILL.md"), "how to lint\n").unwrap();
+    brief.session = Session::Resume { id: "some-session".into() };
+    brief.inherit = vec![Inherit::Memory, Inherit::Skills];
+    insta::assert_json_snapshot!("kimi_resumed", shown(&folders, &adapter(Kind::Kimi).launch(&brief).unwrap()));
+}
+
+#[test]
+fn another_program_of_the_name_is_not_taken_for_the_cli() {
+    let folders = Folders::new();
+    let mut brief = folders.brief(Kind::Kimi);
+    brief.program = folders.root().join("bin/agent.js");
+    let refused = adapter(Kind::Kimi).launch(&brief).unwrap_err();
+    assert!(matches!(refused, Error::ProgramNotPython { .. }), "{refused}");
+}
+
+#[test]
 fn what_a_kind_cannot_inherit_is_refused_by_name() {
     let folders = Folders::new();
     for (kind, part) in [
@@ -74,6 +95,8 @@ fn what_a_kind_cannot_inherit_is_refused_by_name() {
         (Kind::OpenCode, Inherit::Hooks),
         (Kind::Gemini, Inherit::Hooks),
         (Kind::Qwen, Inherit::Hooks),
+        (Kind::Kimi, Inherit::Hooks),
+        (Kind::Kimi, Inherit::Mcp("db".into())),
     ] {
         let mut brief = folders.brief(kind);
         brief.inherit = vec![part];
@@ -151,6 +174,8 @@ fn no_plan_can_move_a_provider_by_a_variable_it_allows_through() {
             "NODE_OPTIONS",
             "OUTLAST_KEY",
             "LD_PRELOAD",
+            "KIMI_BASE_URL",
+            "FASTMCP_ENV_FILE",
         ] {
             let mut brief = folders.brief(kind);
             brief.extra_env = BTreeMap::from([(name.to_owned(), "x".to_owned())]);

@@ -39,7 +39,7 @@ fn judge(name: &str, exit: Exit) -> Verdict {
     adapter(kind).judge(&exit, &summary)
 }
 
-const RECORDINGS: [&str; 19] = [
+const RECORDINGS: [&str; 24] = [
     "claude-success",
     "claude-401",
     "claude-429",
@@ -58,6 +58,11 @@ const RECORDINGS: [&str; 19] = [
     "qwen-success",
     "qwen-401",
     "qwen-cut",
+    "kimi-success",
+    "kimi-401",
+    "kimi-cut",
+    "kimi-overload",
+    "kimi-retired",
     "claude-sub-agent",
 ];
 
@@ -77,6 +82,7 @@ fn a_verdict_is_never_drawn_from_the_exit_code_alone() {
         ("opencode-success", Exit::code(0), None),
         ("gemini-success", Exit::code(0), None),
         ("qwen-success", Exit::code(0), None),
+        ("kimi-success", Exit::code(0), None),
         // A success that then ended badly is none: whoever ended it had a reason.
         ("claude-success", Exit::signal(15), Some(Class::Crash)),
         ("claude-success", Exit::code(1), Some(Class::Crash)),
@@ -96,6 +102,11 @@ fn a_verdict_is_never_drawn_from_the_exit_code_alone() {
         // Qwen Code leaves with 0 and a success for both.
         ("qwen-401", Exit::code(0), Some(Class::Auth)),
         ("qwen-cut", Exit::code(0), Some(Class::Network)),
+        ("kimi-401", Exit::code(1), Some(Class::Auth)),
+        ("kimi-cut", Exit::code(75), Some(Class::Network)),
+        ("kimi-overload", Exit::code(1), Some(Class::Overload)),
+        // Its last release ends every call with 0 and this one sentence.
+        ("kimi-retired", Exit::code(0), Some(Class::Startup)),
     ];
     for (name, exit, wanted) in table {
         match (judge(name, exit), wanted) {
@@ -109,7 +120,9 @@ fn a_verdict_is_never_drawn_from_the_exit_code_alone() {
 #[test]
 fn d03_an_agent_that_lingers_after_its_last_word_has_finished() {
     let exit = Exit { status: ExitStatus::Signal(9), lingered: true };
-    for name in ["claude-success", "codex-success", "opencode-success", "gemini-success", "qwen-success"] {
+    for name in
+        ["claude-success", "codex-success", "opencode-success", "gemini-success", "qwen-success", "kimi-success"]
+    {
         assert!(matches!(judge(name, exit), Verdict::Finished { .. }), "{name}");
     }
     // Having been ended for it makes nothing out of a failure.

@@ -1,7 +1,7 @@
 //! The real CLIs, launched exactly as the adapters say, against the scripted provider.
 //!
-//! Needs `OUTLAST_REAL_AGENTS`, a folder with `claude`, `codex`, `opencode`, `gemini` and `qwen`; says so and does
-//! nothing without it.
+//! Needs `OUTLAST_REAL_AGENTS`, a folder with `claude`, `codex`, `opencode`, `gemini`, `qwen` and `kimi`; says so and
+//! does nothing without it.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests may fail loudly")]
 
@@ -60,8 +60,13 @@ async fn works_in_a_hostile_repository(kind: Kind, shape: KeyShape) {
     assert!(memory_is_always_read || bodies.iter().all(|body| !body.contains("EVIL-MEMORY")), "nor of its memory");
 
     let bill = lab.provider.bill().await.total.tokens;
-    let usage = ran.summary.usage.expect("usage was reported");
-    assert_eq!(usage.input + usage.cache_read + usage.cache_write + usage.output, bill.total(), "{usage:?} {bill:?}");
+    if adapter(kind).capabilities().reports_usage {
+        let usage = ran.summary.usage.expect("usage was reported");
+        let reported = usage.input + usage.cache_read + usage.cache_write + usage.output;
+        assert_eq!(reported, bill.total(), "{usage:?} {bill:?}");
+    } else {
+        assert_eq!(ran.summary.usage, None);
+    }
     if adapter(kind).capabilities().session_id_fixed {
         let Session::Fresh { id } = &brief.session else { unreachable!("the session is fresh") };
         assert_eq!(ran.summary.session.as_ref(), Some(id));
@@ -104,11 +109,13 @@ async fn killed_and_resumed(kind: Kind) {
     let script = "write made.txt \"by the agent\"\nrun \"test -e again || { touch again; sleep 100; }\"\nsay \"Changed: made.txt\\nBlocked: none\"";
     let mut brief = lab.brief(&prompt::prompt(&task(script)));
     let launch = adapter(kind).launch(&brief).unwrap();
-    // OpenCode tells of a tool only when it has ended, so there the second answer is the sign.
+    // OpenCode tells of a tool only when it has ended, so there the second answer is the sign; Kimi CLI tells of an answer
+    // only then too, so there it is what the tool has made.
     let answers = Cell::new(0);
     let started = |event: &Event| match event {
         Event::ToolStarted { summary, .. } => summary.contains("again"),
         Event::Turn => kind == Kind::OpenCode && answers.replace(answers.get() + 1) == 1,
+        Event::ToolEnded => kind == Kind::Kimi,
         _ => false,
     };
     // Claude Code tells of a tool before it has written its session: a kill in between leaves none to resume
@@ -117,6 +124,9 @@ async fn killed_and_resumed(kind: Kind) {
         let stop = started(event);
         if stop && kind == Kind::ClaudeCode {
             lab.wait_until_home_holds("jsonl", r#""type":"tool_use""#);
+        }
+        if stop && kind == Kind::Kimi {
+            lab.wait_until_workspace_has("again");
         }
         stop
     };
@@ -354,5 +364,65 @@ mod qwen {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_success_that_is_a_refusal_is_none() {
         refused(Kind::Qwen, r#"{"kind":"refuse","reason":"auth"}"#, Class::Auth).await;
+    }
+}
+
+mod kimi {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn inherits_what_the_plan_names_and_nothing_else() {
+        inherits(Kind::Kimi, &["memory", "skills"], &[]).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn works_in_a_hostile_repository_that_bypasses_nothing() {
+        works_in_a_hostile_repository(Kind::Kimi, KeyShape::ApiKey).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn would_be_moved_without_our_settings() {
+        without_protection(Kind::Kimi, |launch| {
+            // What is read where nothing is named, here the repository's.
+            take(&mut launch.argv, "--config-file", 1);
+            launch.env.retain(|name, _| !name.starts_with("KIMI_"));
+            launch.env.insert("KIMI_SHARE_DIR".to_owned(), ".kimi".to_owned());
+            launch.env.insert("KIMI_DISABLE_TELEMETRY".to_owned(), "1".to_owned());
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn would_load_the_repositorys_modules_if_it_were_not_isolated() {
+        without_protection(Kind::Kimi, |launch| {
+            take(&mut launch.argv, "-I", 0);
+            launch.env.insert("PYTHONPATH".to_owned(), ".".to_owned());
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn h18_is_judged_when_killed_and_goes_on_when_resumed() {
+        killed_and_resumed(Kind::Kimi).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn dies_of_a_wrong_key_and_says_so() {
+        refused(Kind::Kimi, r#"{"kind":"refuse","reason":"auth"}"#, Class::Auth).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn h04_a_session_that_is_not_there_is_told_apart() {
+        let Some(lab) = Lab::new(Kind::Kimi).await else { return };
+        let mut brief = lab.brief("Go on.");
+        brief.session = Session::Resume { id: outlast_agent::session_uuid(b"another") };
+        let ran = tokio::task::block_in_place(|| lab.run(&brief));
+        assert!(
+            matches!(ran.verdict, Verdict::Failed { class: Class::CorruptSession, .. }),
+            "{:?}\n{}",
+            ran.verdict,
+            ran.told
+        );
+        assert!(lab.bodies().await.is_empty(), "nothing is asked in a session that knows nothing");
     }
 }

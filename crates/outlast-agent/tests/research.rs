@@ -128,6 +128,20 @@ fn qwen_which_refuses_to_sleep() {
     assert_eq!(state.decisions, ["The greeting is in one place."], "nothing that it says in the model's name");
 }
 
+#[test]
+fn kimi_whose_tool_makes_no_folder() {
+    let state = state(Kind::Kimi, "kimi", Dialect::Chat);
+    let [file] = &state.read[..] else { panic!("{:#?}", state.read) };
+    assert_eq!((&*file.path, file.text.as_deref().map(str::trim_end)), ("greeting.txt", Some("good day")));
+    assert_eq!(file.hash, Some(text_hash(b"good day\n")));
+    assert_eq!(edits(&state), [("greeting.txt", EditKind::Changed)], "a write that failed is none");
+    let expected =
+        [("exec 2>&1; echo one; echo two >&2; exit 3", Some(3), "one\ntwo"), ("printf x >> counter", Some(0), "")];
+    assert_eq!(commands(&state), expected);
+    assert_eq!(state.decisions, ["The greeting stays in one file."]);
+    assert!(state.unanswered.is_empty());
+}
+
 /// What was running when the CLI was killed.
 const CUT_OFF: &str = "test -e again || { touch again; sleep 100; }";
 

@@ -90,10 +90,7 @@ pub(crate) const USER_ONLY: &[&str] = &[
 ];
 
 /// Kinds of agent that can be started.
-pub(crate) const KINDS: &[&str] = &["claude-code", "codex", "opencode", "gemini", "qwen", "command"];
-
-/// Kinds of agent named for later.
-pub(crate) const KINDS_LATER: &[&str] = &["kimi"];
+pub(crate) const KINDS: &[&str] = &["claude-code", "codex", "opencode", "gemini", "qwen", "kimi", "command"];
 
 /// What an agent may inherit, besides `mcp:NAME`.
 pub(crate) const INHERIT: &[&str] = &["memory", "skills", "hooks"];

@@ -97,7 +97,7 @@ pub fn starter(facts: &Facts) -> String {
             "# Git hooks found here: {hooks}. They run within `verify`, in its sandbox, when a task lands."
         );
     }
-    let known = ["claude-code", "codex", "opencode", "gemini", "qwen"];
+    let known = ["claude-code", "codex", "opencode", "gemini", "qwen", "kimi"];
     let agents: Vec<&str> = facts.agents.iter().map(String::as_str).filter(|kind| known.contains(kind)).collect();
     for kind in &agents {
         let name = kind.strip_suffix("-code").unwrap_or(kind);
@@ -142,9 +142,9 @@ const OF_AGENT: &str = "\
 ";
 
 const NO_AGENT: &str = "
-# No agent was found on the PATH. Install one (claude, codex, opencode, gemini or qwen) and name it here,
+# No agent was found on the PATH. Install one (claude, codex, opencode, gemini, qwen or kimi) and name it here,
 # [agent.claude]
-# kind = \"claude-code\"  # claude-code, codex, opencode, gemini or qwen
+# kind = \"claude-code\"  # claude-code, codex, opencode, gemini, qwen or kimi
 # or take any program:
 # [agent.mine]
 # kind = \"command\"

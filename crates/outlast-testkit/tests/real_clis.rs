@@ -1,8 +1,8 @@
 //! The real agent CLIs against the scripted provider, with nothing between: they read, edit and run as told, the file is
 //! changed on disk, each turn is one request, and the provider's bill is what the CLI says it used.
 //!
-//! Needs `OUTLAST_REAL_AGENTS`, a folder with `claude`, `codex`, `gemini`, `opencode` and `qwen`; says so and does
-//! nothing without it.
+//! Needs `OUTLAST_REAL_AGENTS`, a folder with `claude`, `codex`, `gemini`, `kimi`, `opencode` and `qwen`; says so and
+//! does nothing without it.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a helper of a test may fail as loudly as the test")]
 
@@ -241,6 +241,39 @@ async fn opencode_works_through_a_script() {
         1,
         "the title is a request beside the conversation"
     );
+}
+
+#[tokio::test]
+async fn kimi_works_through_a_script() {
+    let Some(bench) = bench("kimi").await else { return };
+    let config = json!({
+        "default_model": "scripted",
+        "telemetry": false,
+        "models": {"scripted": {"provider": "gw", "model": "scripted-model", "max_context_size": 200_000}},
+        "providers": {"gw": {"type": "kimi", "base_url": format!("{}/v1", bench.url()), "api_key": "sk-test"}},
+    });
+    let mut command = bench.command("kimi");
+    command.args(["--print", "--output-format", "stream-json", "--config", &config.to_string(), "--prompt", GOAL]);
+    let (events, main) = bench.run(command).await;
+    let last = events.iter().rfind(|event| event["role"] == "assistant").expect("the model spoke");
+    assert_eq!(last["content"], "Changed: greeting.txt, notes/done.md");
+    // It tells nobody what it used, but writes it down.
+    let written = session_records(&bench.env.home().join(".kimi/sessions"));
+    let sum = |kind: &str| -> u64 {
+        let pointer = format!("/message/payload/token_usage/{kind}");
+        written.iter().filter_map(|record| record.pointer(&pointer)?.as_u64()).sum()
+    };
+    let bill = billed(&main);
+    assert_eq!(
+        (sum("input_other"), sum("input_cache_read"), sum("output")),
+        (bill.input, bill.cache_read, bill.output)
+    );
+}
+
+/// The records of the one session that kimi keeps below a folder.
+fn session_records(folder: &Path) -> Vec<Value> {
+    let inner = |folder: &Path| std::fs::read_dir(folder).unwrap().next().expect("it is kept").unwrap().path();
+    events(&std::fs::read(inner(&inner(folder)).join("wire.jsonl")).unwrap())
 }
 
 /// A session that was killed while its tool ran goes on where it was, and does not begin again.

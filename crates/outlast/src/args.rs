@@ -88,7 +88,7 @@ pub(crate) enum Command {
 /// `outlast demo`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Demo {
-    /// Use this real CLI in place of the scripted agent: claude-code, codex, opencode, gemini or qwen.
+    /// Use this real CLI in place of the scripted agent: claude-code, codex, opencode, gemini, qwen or kimi.
     #[arg(long, value_name = "KIND")]
     pub(crate) agent: Option<String>,
     /// Keep the repository and the state, and say where they are.

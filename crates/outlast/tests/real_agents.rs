@@ -1,8 +1,8 @@
 //! The real agent CLIs through the whole of outlast: the built binary, its gateway, shims and sandbox, against the
 //! scripted provider on loopback.
 //!
-//! Needs `OUTLAST_REAL_AGENTS`, a folder with `claude`, `codex`, `opencode`, `gemini` and `qwen`; says so aloud and does
-//! nothing without it.
+//! Needs `OUTLAST_REAL_AGENTS`, a folder with `claude`, `codex`, `opencode`, `gemini`, `qwen` and `kimi`; says so aloud
+//! and does nothing without it.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests may fail loudly")]
 

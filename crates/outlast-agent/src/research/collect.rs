@@ -50,7 +50,9 @@ fn working_folder(conversation: &Conversation, vocabulary: &Vocabulary) -> Optio
     let mut named = texts.filter_map(|text| {
         vocabulary.folder_leads.iter().find_map(|lead| {
             let (_, after) = text.split_once(lead)?;
-            let path = after.split(['\n', '<']).next()?.trim_end();
+            // What is opened by a quotation mark ends with it.
+            let quoted = if lead.ends_with('`') { after.split_once('`')?.0 } else { after };
+            let path = quoted.split(['\n', '<']).next()?.trim_end();
             (path.starts_with('/') && path.len() > 1).then(|| path.trim_end_matches('/').to_owned())
         })
     });
@@ -147,6 +149,10 @@ impl<'a> Walk<'a> {
                 let path = self.place(path, None);
                 self.files.written(&path, text);
             }
+            Use::Append { path, text } if ok => {
+                let path = self.place(path, None);
+                self.files.appended(&path, text);
+            }
             Use::Edit { path, changes } if ok => {
                 let path = self.place(path, None);
                 self.files.edited(&path, changes);
@@ -166,6 +172,7 @@ impl<'a> Walk<'a> {
             Use::Look(_)
             | Use::Read { .. }
             | Use::Write { .. }
+            | Use::Append { .. }
             | Use::Edit { .. }
             | Use::Patch(_)
             | Use::Todo(_)
@@ -258,9 +265,9 @@ impl<'a> Walk<'a> {
             Some(Use::Poll { session }) => {
                 (self.state.commands.get(*self.sessions.get(session)?)?.command.clone(), true)
             }
-            Some(Use::Read { path, .. } | Use::Write { path, .. } | Use::Edit { path, .. }) => {
-                (self.place(path, None), false)
-            }
+            Some(
+                Use::Read { path, .. } | Use::Write { path, .. } | Use::Append { path, .. } | Use::Edit { path, .. },
+            ) => (self.place(path, None), false),
             Some(Use::Patch(files)) => {
                 let paths: Vec<String> = files.iter().map(|file| self.place(patched_path(file), None)).collect();
                 (paths.join(", "), false)

@@ -109,6 +109,17 @@ impl Files {
         file.known = Some(Known { text: text.to_owned(), first: 1, whole: true, outdated: false });
     }
 
+    /// A file got more at its end, or was created with it.
+    pub(super) fn appended(&mut self, path: &str, text: &str) {
+        let (file, now) = self.entry(path);
+        file.edit(now, EditKind::Changed);
+        match &mut file.known {
+            Some(known) if known.whole && !known.outdated => known.text.push_str(text),
+            Some(known) => known.outdated = true,
+            None => {}
+        }
+    }
+
     /// Texts in a file were replaced.
     pub(super) fn edited(&mut self, path: &str, changes: &[Change]) {
         // An edit without an old text writes the whole file.

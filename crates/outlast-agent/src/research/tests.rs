@@ -136,3 +136,19 @@ fn a_hash_is_of_the_lines_and_not_of_their_ends() {
     assert_ne!(text_hash(b"a\rb"), text_hash(b"ab"));
     assert_eq!(text_hash(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
+
+#[test]
+fn what_is_added_to_a_file_is_known_as_far_as_the_file_was() {
+    let mut files = Files::default();
+    files.read("whole", Some(Shown { text: "a\n".to_owned(), first: 1, whole: true }));
+    files.read("part", Some(Shown { text: "a\n".to_owned(), first: 3, whole: false }));
+    for path in ["whole", "part", "unseen"] {
+        files.appended(path, "b\n");
+    }
+    let (read, edits) = files.finish();
+    assert_eq!((read[0].hash.clone(), read[0].outdated), (Some(text_hash(b"a\nb\n")), false));
+    assert!(read[1].outdated);
+    let kinds: Vec<_> = edits.iter().map(|edit| (&*edit.path, edit.kind, edit.hash.is_some())).collect();
+    let changed = EditKind::Changed;
+    assert_eq!(kinds, [("whole", changed, true), ("part", changed, false), ("unseen", changed, false)]);
+}

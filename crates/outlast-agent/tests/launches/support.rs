@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use outlast_agent::{Brief, Key, KeyShape, Kind, Launch, Session};
@@ -32,6 +32,18 @@ impl Folders {
             fs::write(&file, "").unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         }
+        // A Python environment with a script, and the library that its interpreter brings.
+        for (file, text) in [
+            ("python/bin/python3.13", String::new()),
+            ("python/lib/python3.13/os.py", String::new()),
+            ("venv/pyvenv.cfg", String::new()),
+            ("venv/bin/kimi", format!("#!{}/venv/bin/python3\nimport sys\n", root.display())),
+        ] {
+            let file = root.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        symlink(root.join("python/bin/python3.13"), root.join("venv/bin/python3")).unwrap();
         Self { root, _dir: dir }
     }
 
@@ -60,7 +72,7 @@ impl Folders {
     pub(crate) fn brief(&self, kind: Kind) -> Brief {
         let command = if kind == Kind::Command { vec!["sh".to_owned(), "{goal_file}".to_owned()] } else { Vec::new() };
         Brief {
-            program: self.root.join("bin/agent.js"),
+            program: self.root.join(if kind == Kind::Kimi { "venv/bin/kimi" } else { "bin/agent.js" }),
             home: self.home(),
             temp: self.home().join("tmp"),
             workspace: self.workspace(),

@@ -193,6 +193,15 @@ impl Lab {
         }
     }
 
+    /// Waits until the workspace has a file.
+    pub(crate) fn wait_until_workspace_has(&self, file: &str) {
+        let until = Instant::now() + SESSION_WRITTEN_MAX;
+        while !self.workspace().join(file).exists() {
+            assert!(Instant::now() < until, "the workspace has no {file}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The bodies of all model requests, in order.
     pub(crate) async fn bodies(&self) -> Vec<String> {
         let mut bodies = Vec::new();

@@ -13,7 +13,7 @@ pub(crate) fn of(kind: Kind, body: &str) -> ResearchState {
     let dialect = match kind {
         Kind::ClaudeCode => Dialect::Anthropic,
         Kind::Codex => Dialect::Responses,
-        Kind::OpenCode | Kind::Qwen => Dialect::Chat,
+        Kind::OpenCode | Kind::Qwen | Kind::Kimi => Dialect::Chat,
         Kind::Gemini => Dialect::Gemini,
         Kind::Command => unreachable!("a command is no real agent here"),
     };
@@ -24,11 +24,20 @@ pub(crate) fn of(kind: Kind, body: &str) -> ResearchState {
 /// pipe, since a CLI that reads two may see either first.
 fn script(kind: Kind) -> String {
     let edit = if kind == Kind::Codex { "" } else { "edit greeting.txt \"hello\" \"good day\"\n" };
+    let done = written(kind);
     format!(
         "read greeting.txt\nsay \"The greeting stays in one file.\"\n{edit}run \"exec 2>&1; echo one; echo two >&2; exit 3\"\n\
-         write notes/done.md <<END\n# Done\nit's finished\nEND\nrun \"printf x >> counter\"\n\
-         say \"Changed: greeting.txt, notes/done.md\"\n"
+         write {done} <<END\n# Done\nit's finished\nEND\nrun \"printf x >> counter\"\n\
+         say \"Changed: greeting.txt, {done}\"\n"
     )
+}
+
+/// The file that it writes: Kimi CLI's tool makes no folder for one.
+const fn written(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Kimi => "done.md",
+        _ => "notes/done.md",
+    }
 }
 
 /// A conversation of several turns: its reads, commands and edits, and nothing else, after each turn as many as there were.
@@ -60,7 +69,7 @@ async fn is_exact(kind: Kind, model: Option<&str>) {
     );
     assert_eq!(state.commands[0].tail.trim_end(), "one\ntwo");
     let edits: Vec<_> = state.edits.iter().map(|edit| (&*edit.path, edit.kind, edit.hash.clone())).collect();
-    let mut expected = vec![("notes/done.md", EditKind::Written, on_disk("notes/done.md"))];
+    let mut expected = vec![(written(kind), EditKind::Written, on_disk(written(kind)))];
     if kind != Kind::Codex {
         expected.insert(0, ("greeting.txt", EditKind::Changed, on_disk("greeting.txt")));
     }
@@ -110,4 +119,9 @@ async fn gemini() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn qwen() {
     is_exact(Kind::Qwen, None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kimi() {
+    is_exact(Kind::Kimi, None).await;
 }

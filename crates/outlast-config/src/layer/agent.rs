@@ -64,10 +64,7 @@ fn read_one(reader: &mut Reader<'_>, table: &Table, name: &str, at: usize) -> Ag
 
 fn read_kind(reader: &mut Reader<'_>, table: &Table) -> Option<Located<String>> {
     let kind = reader.text(table, "kind")?;
-    if keys::KINDS_LATER.contains(&kind.value.as_str()) {
-        let message = format!("agents of the kind `{}` are not supported yet", kind.value);
-        reader.note(Code::NotSupportedYet, &kind.at, message, format!("use one of {}", keys::KINDS.join(", ")));
-    } else if !keys::KINDS.contains(&kind.value.as_str()) {
+    if !keys::KINDS.contains(&kind.value.as_str()) {
         let message = format!("no agent is of the kind `{}`", kind.value);
         reader.note(Code::BadValue, &kind.at, message, suggest::advice(&kind.value, keys::KINDS.iter().copied()));
     }

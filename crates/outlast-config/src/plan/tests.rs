@@ -80,7 +80,7 @@ fn a_credential_in_an_agents_environment_is_refused() {
 
 #[test]
 fn keys_of_later_releases_are_refused_as_such() {
-    let later = "mode = \"read\"\ndone_when = [\"x\"]\n[[stack]]\n[agent.k]\nkind = \"kimi\"\n";
+    let later = "mode = \"read\"\ndone_when = [\"x\"]\n[[stack]]\n";
     insta::assert_snapshot!(errors(&with_agent(&task("a", later))));
 }
 

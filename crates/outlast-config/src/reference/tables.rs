@@ -114,7 +114,7 @@ pub(super) const AGENT: &[Key] = &[
         Text,
         None,
         "\"claude-code\"",
-        "Which program it is: `claude-code`, `codex`, `opencode`, `gemini`, `qwen`, or `command` for any other. Required.",
+        "Which program it is: `claude-code`, `codex`, `opencode`, `gemini`, `qwen`, `kimi`, or `command` for any other. Required.",
     ),
     key(
         "model",

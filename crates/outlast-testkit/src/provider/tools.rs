@@ -33,16 +33,26 @@ pub(super) fn call_for(action: &Action, conversation: &Conversation) -> Result<(
 fn choose(action: &Action, tools: &[Tool], cwd: Option<&str>) -> Result<(String, Value), String> {
     let place = |path: &str| json!(absolute(cwd, path));
     match action {
-        Action::Write { path, text } => match find(tools, &["Write", "write_file", "write", "apply_patch"]) {
-            Some(tool) if tool.name != "apply_patch" => {
-                Ok(fill(tool, &[(PATH, place(path)), (&["content"], json!(text))]))
+        Action::Write { path, text } => {
+            match find(tools, &["Write", "write_file", "write", "WriteFile", "apply_patch"]) {
+                // Kimi's makes no folder for the file.
+                Some(tool) if tool.name == "WriteFile" && path.contains('/') => {
+                    shell(tools, &write_command(path, text))
+                }
+                Some(tool) if tool.name != "apply_patch" => {
+                    Ok(fill(tool, &[(PATH, place(path)), (&["content"], json!(text))]))
+                }
+                Some(tool) if text.ends_with('\n') && tool.parameters.is_null() => {
+                    Ok((tool.name.clone(), json!(codex::whole_file_patch(path, text))))
+                }
+                _ => shell(tools, &write_command(path, text)),
             }
-            Some(tool) if text.ends_with('\n') && tool.parameters.is_null() => {
-                Ok((tool.name.clone(), json!(codex::whole_file_patch(path, text))))
+        }
+        Action::Edit { path, old, new } => match find(tools, &["Edit", "replace", "edit", "StrReplaceFile"]) {
+            Some(tool) if tool.takes("edit") => {
+                let edit = json!({ "old": old, "new": new });
+                Ok(fill(tool, &[(PATH, place(path)), (&["edit"], edit)]))
             }
-            _ => shell(tools, &write_command(path, text)),
-        },
-        Action::Edit { path, old, new } => match find(tools, &["Edit", "replace", "edit"]) {
             Some(tool) => {
                 let (old, new) = (json!(old), json!(new));
                 Ok(fill(
@@ -52,7 +62,7 @@ fn choose(action: &Action, tools: &[Tool], cwd: Option<&str>) -> Result<(String,
             }
             None => shell(tools, &edit_command(path, old, new)),
         },
-        Action::Read { path } => match find(tools, &["Read", "read_file", "read"]) {
+        Action::Read { path } => match find(tools, &["Read", "read_file", "read", "ReadFile"]) {
             Some(tool) => Ok(fill(tool, &[(PATH, place(path))])),
             None => shell(tools, &format!("cat -- {}", quote(path))),
         },
@@ -96,11 +106,15 @@ fn fill(tool: &Tool, arguments: &[(&[&str], Value)]) -> (String, Value) {
 }
 
 fn shell(tools: &[Tool], command: &str) -> Result<(String, Value), String> {
-    let names = ["Bash", "run_shell_command", "bash", "exec_command", "shell_command", "shell", "local_shell"];
+    let names = ["Bash", "run_shell_command", "bash", "Shell", "exec_command", "shell_command", "shell", "local_shell"];
     let tool = find(tools, &names).ok_or("the request offers no shell tool that the provider knows")?;
     let command_is_list = tool.parameters.pointer("/properties/command/type").and_then(Value::as_str) == Some("array");
     let command = if command_is_list { json!(["bash", "-lc", command]) } else { json!(command) };
     let (name, mut arguments) = fill(tool, &[(&["command", "cmd"], command)]);
+    if tool.name == "Shell" && tool.takes("timeout") {
+        // Kimi's would end it after one minute; in seconds, and the most that it grants.
+        arguments["timeout"] = json!(300);
+    }
     if tool.takes("yield_time_ms") {
         arguments["yield_time_ms"] = json!(30_000);
     }

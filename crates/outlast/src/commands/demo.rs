@@ -98,8 +98,10 @@ fn make_repository(repository: &Path, agent: Option<&str>) -> Result<(), Failure
 fn plan(agent: Option<&str>) -> Result<String, Failure> {
     let mut plan = String::from("[run]\nconcurrency = 4\nland = \"auto\"\n\n");
     match agent {
-        // It chooses no model by itself; the scripted provider answers under any name.
-        Some("opencode") => plan.push_str("[agent.demo]\nkind = \"opencode\"\nmodel = \"scripted\"\n\n"),
+        // They choose no model by themselves; the scripted provider answers under any name.
+        Some(kind @ ("opencode" | "kimi")) => {
+            plan.push_str(&format!("[agent.demo]\nkind = {kind:?}\nmodel = \"scripted\"\n\n"));
+        }
         Some(kind) => plan.push_str(&format!("[agent.demo]\nkind = {kind:?}\n\n")),
         None => {
             let program = std::env::current_exe().map_err(|error| cannot(&error))?;

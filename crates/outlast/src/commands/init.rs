@@ -127,7 +127,7 @@ fn view(given: &Given, file: &Path, text: String, written: bool, agents: &[Found
     let mut next = Vec::new();
     if agents.is_empty() {
         let any = "or name any program: see [agent.mine]";
-        next.push(format!("install an agent: claude, codex, opencode, gemini or qwen; {any}"));
+        next.push(format!("install an agent: claude, codex, opencode, gemini, qwen or kimi; {any}"));
     }
     if user.accounts.is_empty() {
         let config = given.places.config.display();

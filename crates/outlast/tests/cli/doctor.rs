@@ -121,6 +121,28 @@ fn an_agent_is_asked_for_its_version_with_none_of_our_environment() {
 }
 
 #[test]
+fn a_kimi_that_cannot_be_used_is_told_with_the_one_that_can() {
+    let bench = Bench::new();
+    let install = "uv tool install --force kimi-cli==1.51.0";
+    bench.program("kimi", "#!/bin/sh\necho 'kimi, version 2.3.0'\n");
+    let ran = bench.run(&["doctor", "--offline", "--json"]);
+    is(&ran, "agent kimi", "warning", "2.3.0");
+    is(&ran, "agent kimi", "warning", "is no Python script");
+    is(&ran, "agent kimi", "warning", install);
+
+    // A shell under the name that makes a program a Python script.
+    bench.program("python3", "#!/bin/sh\nexec /bin/sh \"$@\"\n");
+    let kimi = |says: &str| bench.program("kimi", &format!("#!/usr/bin/env python3\n{says}\n"));
+    kimi("echo 'kimi, version 1.52.0'; echo 'kimi-cli is no longer maintained. Please use'");
+    let ran = bench.run(&["doctor", "--offline", "--json"]);
+    is(&ran, "agent kimi", "warning", "does nothing but say that it is no longer maintained");
+    is(&ran, "agent kimi", "warning", install);
+    kimi("echo 'kimi, version 1.51.0'");
+    let ran = bench.run(&["doctor", "--offline", "--json"]);
+    is(&ran, "agent kimi", "ok", "1.51.0");
+}
+
+#[test]
 fn files_that_would_bypass_the_gateway_are_named_and_their_values_are_not() {
     let bench = Bench::new();
     bench.plan("[agent.c]\nkind = \"claude-code\"\ninherit = [\"hooks\", \"memory\"]\n");
@@ -132,6 +154,7 @@ fn files_that_would_bypass_the_gateway_are_named_and_their_values_are_not() {
     bench.repo.write(".codex/config.toml", "model_provider = \"canary\"\n").unwrap();
     bench.repo.write("CLAUDE.md", "canary\n").unwrap();
     bench.repo.write("AGENTS.md", "canary\n").unwrap();
+    bench.repo.write(".kimi/AGENTS.md", "canary\n").unwrap();
     let ran = bench.run(&["doctor", "--offline", "--json"]);
     is(
         &ran,
@@ -145,6 +168,7 @@ fn files_that_would_bypass_the_gateway_are_named_and_their_values_are_not() {
     is(&ran, "file .codex/config.toml", "warning", "chooses the provider");
     is(&ran, "file CLAUDE.md", "ok", "read by c;");
     is(&ran, "file AGENTS.md", "ok", "read by no agent");
+    is(&ran, "file .kimi/AGENTS.md", "ok", "instructions for kimi: read by no agent");
     assert!(!ran.stdout.contains("canary"), "{ran:#?}");
 }
 

@@ -79,7 +79,7 @@ fn an_agent_is_written_that_is_there_and_where_there_is_none_how_to_name_one() {
     );
     assert_eq!(
         view["next"][0],
-        "install an agent: claude, codex, opencode, gemini or qwen; or name any program: see [agent.mine]"
+        "install an agent: claude, codex, opencode, gemini, qwen or kimi; or name any program: see [agent.mine]"
     );
     bench.run(&["check"]).ends(0);
     // A task has nobody to do it then, and that is said with what to do.

@@ -43,6 +43,8 @@ pub(crate) const GEMINI: Cli =
     Cli { program: "gemini", kind: "gemini", model: "gemini-2.5-pro", edit_tool: "replace", is_priced: true };
 pub(crate) const QWEN: Cli =
     Cli { program: "qwen", kind: "qwen", model: "scripted-model", edit_tool: "edit", is_priced: false };
+pub(crate) const KIMI: Cli =
+    Cli { program: "kimi", kind: "kimi", model: "scripted-model", edit_tool: "StrReplaceFile", is_priced: false };
 
 /// What the account is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

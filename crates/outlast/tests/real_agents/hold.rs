@@ -4,7 +4,7 @@ use outlast_core::RunId;
 use outlast_journal::Selection;
 use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
 
-use crate::bench::{Bench, CLAUDE, CODEX, Cli, GEMINI, OPENCODE, QWEN, wait};
+use crate::bench::{Bench, CLAUDE, CODEX, Cli, GEMINI, KIMI, OPENCODE, QWEN, wait};
 
 /// Which request is refused.
 const REFUSED: u64 = 2;
@@ -91,4 +91,9 @@ fn gemini_waits_through_a_refusal_and_does_not_notice() {
 #[test]
 fn qwen_waits_through_a_refusal_and_does_not_notice() {
     waits(QWEN);
+}
+
+#[test]
+fn kimi_waits_through_a_refusal_and_does_not_notice() {
+    waits(KIMI);
 }

@@ -8,7 +8,7 @@ use outlast_testkit::fixture::Repo;
 use outlast_testkit::provider::Script;
 use serde_json::Value;
 
-use crate::bench::{Bench, CLAUDE, CODEX, Cli, GEMINI, OPENCODE, QWEN};
+use crate::bench::{Bench, CLAUDE, CODEX, Cli, GEMINI, KIMI, OPENCODE, QWEN};
 use crate::processes::kill_tree;
 
 fn goes_on_with_its_session(cli: Cli) {
@@ -163,4 +163,14 @@ fn gemini_killed_after_its_commands_effect_does_not_run_it_again() {
 #[test]
 fn qwen_killed_after_its_commands_effect_does_not_run_it_again() {
     does_nothing_twice(QWEN);
+}
+
+#[test]
+fn kimi_killed_with_its_command_goes_on_with_its_session() {
+    goes_on_with_its_session(KIMI);
+}
+
+#[test]
+fn kimi_killed_after_its_commands_effect_does_not_run_it_again() {
+    does_nothing_twice(KIMI);
 }

@@ -11,7 +11,7 @@ use outlast_testkit::provider::Script;
 use outlast_testkit::wire::Usage;
 use serde_json::Value;
 
-use crate::bench::{ACCOUNT_ID, Account, Bench, CLAUDE, CODEX, Cli, GEMINI, OPENCODE, QWEN};
+use crate::bench::{ACCOUNT_ID, Account, Bench, CLAUDE, CODEX, Cli, GEMINI, KIMI, OPENCODE, QWEN};
 use crate::canary::{Sightings, Suspects, search};
 use crate::evil::Evil;
 use crate::hostile;
@@ -270,4 +270,9 @@ fn gemini_does_the_main_job_in_a_hostile_repository() {
 #[test]
 fn qwen_does_the_main_job_in_a_hostile_repository() {
     does_the_main_job(QWEN);
+}
+
+#[test]
+fn kimi_does_the_main_job_in_a_hostile_repository() {
+    does_the_main_job(KIMI);
 }

@@ -12,7 +12,12 @@ pub(super) fn working_directory(conversation: &Conversation) -> Option<String> {
     let texts: Vec<&str> = std::iter::once(conversation.system.as_str()).chain(texts).collect();
     let newest = texts.iter().rev().find_map(|text| after(text, "<cwd>"));
     newest.or_else(|| {
-        let leads = ["orking directory: ", "working in the directory: ", "**Workspace Directories:**\n  - "];
+        let leads = [
+            "orking directory: ",
+            "working in the directory: ",
+            "**Workspace Directories:**\n  - ",
+            "orking directory is `",
+        ];
         texts.iter().find_map(|text| leads.iter().find_map(|lead| after(text, lead)))
     })
 }
@@ -20,6 +25,8 @@ pub(super) fn working_directory(conversation: &Conversation) -> Option<String> {
 /// The absolute path that follows a lead-in.
 fn after(text: &str, lead: &str) -> Option<String> {
     let (_, rest) = text.split_once(lead)?;
+    // What is opened by a quotation mark ends with it.
+    let rest = if lead.ends_with('`') { rest.split_once('`')?.0 } else { rest };
     let path = rest.split(['\n', '<']).next()?.trim();
     path.starts_with('/').then(|| path.to_owned())
 }

@@ -62,6 +62,24 @@ fn each_cli_gets_its_own_names_and_absolute_paths() {
     let (name, arguments) = call_for(&edit(), &qwen).unwrap();
     assert_eq!((name.as_str(), &arguments["old_string"]), ("edit", &json!("old")));
     assert_eq!(arguments["file_path"], "/w/x/a.txt");
+
+    let kimi_system = "The current working directory is `/w/x`. This should be considered";
+    let tools: [(&str, &[&str]); 3] = [
+        ("StrReplaceFile", &["path", "edit"]),
+        ("WriteFile", &["path", "content", "mode"]),
+        ("Shell", &["command", "timeout"]),
+    ];
+    let kimi = conversation(kimi_system, "goal", &tools);
+    let (name, arguments) = call_for(&edit(), &kimi).unwrap();
+    assert_eq!(
+        (name.as_str(), arguments),
+        ("StrReplaceFile", json!({"path": "/w/x/a.txt", "edit": {"old": "old", "new": "new"}}))
+    );
+    let write = Action::Write { path: "a.txt".to_owned(), text: "x".to_owned() };
+    let written = call_for(&write, &kimi).unwrap();
+    assert_eq!(written, ("WriteFile".to_owned(), json!({"path": "/w/x/a.txt", "content": "x"})));
+    let ran = call_for(&Action::Run { command: "ls".to_owned() }, &kimi).unwrap();
+    assert_eq!(ran, ("Shell".to_owned(), json!({"command": "ls", "timeout": 300})));
 }
 
 #[test]

@@ -56,6 +56,9 @@ async fn version(agent: &Agent, path: &str) -> Found {
     };
     match printed(&agent.version_argv, home.path(), path, VERSION_MAX).await {
         Ok(text) => match discover::parse_version(&text) {
+            Some(version) if let Some((why, fix)) = discover::unusable(agent, &text, path) => {
+                Found::warning(title, format!("{version} ({shown}) cannot be used: {why}")).fix(fix)
+            }
             Some(version) => Found::ok(title, format!("{version} ({shown}); {}", speaks(agent.kind))),
             None => unanswered(format!("it printed {text:?}")),
         },

@@ -26,29 +26,32 @@ const SETTINGS: [(&str, &[Kind], Format); 11] = [
     (".gemini/.env", &[Kind::Gemini], Format::Variables),
     (".qwen/settings.json", &[Kind::Qwen], Format::Json),
     (".qwen/.env", &[Kind::Qwen], Format::Variables),
-    (".env", &[Kind::Gemini, Kind::Qwen], Format::Variables),
+    (".env", &[Kind::Gemini, Kind::Qwen, Kind::Kimi], Format::Variables),
 ];
 
 /// Files and folders that start something by being there, whose CLI takes them up, what they hold, and what `inherit`
 /// calls them.
-const THERE: [(&str, &[Kind], &str, Option<&str>); 10] = [
-    (".claude/skills", &[Kind::ClaudeCode, Kind::OpenCode], "skills", Some("skills")),
+const THERE: [(&str, &[Kind], &str, Option<&str>); 12] = [
+    (".claude/skills", &[Kind::ClaudeCode, Kind::OpenCode, Kind::Kimi], "skills", Some("skills")),
     (".claude/agents", &[Kind::ClaudeCode], "agents", None),
     (".claude/commands", &[Kind::ClaudeCode], "commands", None),
     (".codex/hooks.json", &[Kind::Codex], "hooks", None),
-    (".agents/skills", &[Kind::Codex, Kind::OpenCode, Kind::Gemini, Kind::Qwen], "skills", Some("skills")),
+    (".codex/skills", &[Kind::Kimi], "skills", Some("skills")),
+    (".agents/skills", &[Kind::Codex, Kind::OpenCode, Kind::Gemini, Kind::Qwen, Kind::Kimi], "skills", Some("skills")),
     (".opencode", &[Kind::OpenCode], "settings, plugins, agents and commands", None),
     (".gemini/extensions", &[Kind::Gemini], "extensions", None),
     (".gemini/skills", &[Kind::Gemini], "skills", Some("skills")),
     (".qwen/extensions", &[Kind::Qwen], "extensions", None),
     (".qwen/skills", &[Kind::Qwen], "skills", Some("skills")),
+    (".kimi/skills", &[Kind::Kimi], "skills", Some("skills")),
 ];
 
 /// Instruction files and whose CLI reads them when `inherit` names `memory`.
-const MEMORY: [(&str, &[Kind]); 5] = [
+const MEMORY: [(&str, &[Kind]); 6] = [
     ("CLAUDE.md", &[Kind::ClaudeCode, Kind::OpenCode]),
     (".claude/CLAUDE.md", &[Kind::ClaudeCode]),
-    ("AGENTS.md", &[Kind::Codex, Kind::OpenCode, Kind::Qwen]),
+    ("AGENTS.md", &[Kind::Codex, Kind::OpenCode, Kind::Qwen, Kind::Kimi]),
+    (".kimi/AGENTS.md", &[Kind::Kimi]),
     ("QWEN.md", &[Kind::Qwen]),
     ("GEMINI.md", &[Kind::Gemini]),
 ];

@@ -49,8 +49,8 @@ const KEYS: [(&str, &str, bool); 20] = [
 ];
 
 /// Beginnings of variables by which a CLI finds provider, login or proxy.
-const PREFIXES: [&str; 9] =
-    ["ANTHROPIC_", "CLAUDE_CODE_", "OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "QWEN_", "DASHSCOPE_", "AWS_"];
+const PREFIXES: [&str; 10] =
+    ["ANTHROPIC_", "CLAUDE_CODE_", "OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "QWEN_", "DASHSCOPE_", "KIMI_", "AWS_"];
 
 /// Reads a file's text; `None` where it cannot be understood.
 pub(crate) fn effects(format: Format, text: &str) -> Option<Effects> {
