@@ -186,6 +186,12 @@ fn check_needs(layer: &Layer, positions: &BTreeMap<&str, usize>, broken: bool, f
                 Some(&position) => needs.push(position),
                 // A task that could not be read is missing here, and is no unknown one.
                 None if broken => {}
+                None if layer.left_out.iter().any(|id| id.as_str() == need.value) => {
+                    let of = "is a task of outlast.toml and none of this plan";
+                    let message = format!("task `{}` needs `{}`, which {of}", task.id, need.value);
+                    let fix = "move it into this plan, or have it landed first and remove it from `needs`";
+                    findings.push(Finding::new(Code::UnknownNeed, Some(&need.at), message).fix(fix).task(&task.id));
+                }
                 None => {
                     let message = format!("task `{}` needs `{}`, which no task is", task.id, need.value);
                     let others = positions.keys().copied().filter(|id| *id != task.id.as_str());

@@ -8,8 +8,8 @@ mod task;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_core::AgentName;
 use outlast_core::plan::{Concurrency, Land};
+use outlast_core::{AgentName, TaskId};
 
 pub(crate) use agent::AgentLayer;
 pub(crate) use shared::{BudgetLayer, Shared, StepLayer, read_budget};
@@ -29,6 +29,8 @@ pub(crate) struct Layer {
     pub(crate) agents: BTreeMap<AgentName, AgentLayer>,
     pub(crate) defaults: Shared,
     pub(crate) tasks: Vec<TaskLayer>,
+    /// Tasks of the project's file, which are none of a batch.
+    pub(crate) left_out: Vec<TaskId>,
 }
 
 /// A `[run]` table.
@@ -65,6 +67,7 @@ pub(crate) fn read_toml(source: &Source) -> (Layer, Vec<Finding>) {
         agents: agents.unwrap_or_default(),
         defaults: defaults.unwrap_or_default(),
         tasks,
+        left_out: Vec::new(),
     };
     (layer, reader.findings)
 }

@@ -48,7 +48,16 @@ pub struct Checked {
 pub fn read_plan(files: &PlanFiles, user: Option<&UserConfig>) -> Checked {
     let mut findings = Vec::new();
     let mut layer = Layer::default();
-    for source in files.project.iter().chain(files.batch.toml()) {
+    if let Some(source) = &files.project {
+        let (read, found) = read_toml(source);
+        layer = read;
+        findings.extend(found);
+    }
+    if files.batch != Batch::None {
+        // The project's settings hold for each batch; its tasks are a plan of their own.
+        layer.left_out = layer.tasks.drain(..).map(|task| task.id).collect();
+    }
+    if let Some(source) = files.batch.toml() {
         let (read, found) = read_toml(source);
         layer = layer.overlay(read);
         findings.extend(found);

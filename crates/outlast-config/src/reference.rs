@@ -130,8 +130,8 @@ fails when this page, or a type or default on it, differs from what they take.
 A plan is `outlast.toml` at the repository's root, alone or with a batch on top of it: `outlast run NAME` takes the tasks of
 `plans/NAME.toml`, or of the Markdown files in `plans/NAME/` (one task each: the same keys as YAML front matter, the goal
 as the text; in task files of other tools `depends_on` is `needs`, and what means nothing to a run is told); a path works as
-well. A batch may hold each of the tables below, and its keys win one by one. An unknown key
-is an error. Paths and globs are relative to the repository's root. A duration is whole numbers with the units `d`, `h`,
+well. A batch may hold each of the tables below, and its keys win one by one; the tasks of `outlast.toml` are no part of it.
+An unknown key is an error. Paths and globs are relative to the repository's root. A duration is whole numbers with the units `d`, `h`,
 `m`, `s`, `ms`, large to small: `\"90s\"`, `\"1h30m\"`.
 
 Commands of a plan (`setup`, `verify`, `steps`, and the `command` of agents) run on your machine, in a sandbox, and only

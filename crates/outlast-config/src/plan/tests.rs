@@ -228,6 +228,22 @@ fn a_batch_lies_on_top_of_the_project_key_by_key() {
 }
 
 #[test]
+fn a_batch_is_its_own_tasks_with_the_settings_of_the_project() {
+    let agent = "[agent.x]\nkind = \"codex\"\n";
+    let read = |batch: &str| {
+        let project = Some(Source::new("outlast.toml", &(agent.to_owned() + &task("a", "") + &task("same", ""))));
+        let batch = Batch::File(Source::new("plans/p.toml", batch));
+        read_plan(&PlanFiles { name: "p".into(), project, batch, ignored: Vec::new() }, None)
+    };
+    let found = plan(read(&(task("b", "") + &task("same", "needs = [\"b\"]"))));
+    assert_eq!(found.tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["b", "same"]);
+    assert_eq!(found.agents.len(), 1);
+    let refused = errors(&read(&task("b", "needs = [\"a\"]")));
+    assert!(refused.contains("task `b` needs `a`, which is a task of outlast.toml and none of this plan"), "{refused}");
+    assert!(read("").plan.is_none(), "a batch without a task runs nothing, whatever the project holds");
+}
+
+#[test]
 fn a_plan_needs_the_users_accounts_and_keeps_below_the_ceiling() {
     let user = "[account.max]\nlogin = \"claude\"\n[ceiling]\nconcurrency = 4\nbudget = { usd = 2, tokens = 1000 }\n";
     let user = crate::read_user(&Source::new("config.toml", user)).config.unwrap();
