@@ -74,6 +74,9 @@ pub struct TaskView {
     pub verify: Option<String>,
     /// The commit on the target.
     pub landed: Option<String>,
+    /// Whether somebody has taken that off the target again: the state stays `landed`, and nothing is done anew by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub off_target: bool,
 }
 
 /// Tokens by kind; a kind that a provider did not state is absent.

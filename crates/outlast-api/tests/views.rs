@@ -43,6 +43,7 @@ fn untouched() -> TaskView {
         checkpoint: None,
         verify: None,
         landed: None,
+        off_target: false,
     }
 }
 
@@ -72,6 +73,7 @@ fn status_knows_what_it_does_not_know() {
         checkpoint: Some(text("c0ffee")),
         verify: Some(text("passed")),
         landed: None,
+        off_target: false,
     };
     let windows = vec![
         WindowView {

@@ -235,6 +235,8 @@ fn task_view(
             Phase::Landed { commit, .. } => Some(commit.to_string()),
             _ => None,
         },
+        // The journal says what happened; where the branch is now, the repository does.
+        off_target: false,
     }
 }
 

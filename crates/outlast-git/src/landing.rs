@@ -3,6 +3,7 @@
 //! A target that somebody has checked out is moved only by git in that checkout, where git refuses what is unsafe:
 //! moving it underneath would make that person's next commit undo the landing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
@@ -294,6 +295,32 @@ impl UserRepo {
     pub fn landed_commit(&self, run: &RunId, task: &TaskId, target: &str, since: &Oid) -> Result<Option<Oid>> {
         let Some(tip) = self.ref_tip(&format!("refs/heads/{target}"))? else { return Ok(None) };
         Ok(self.find_landing(tip, Some(oid::parse(since)?), None, run, task)?.map(oid::of))
+    }
+
+    /// The tasks of a run that the trailers of commits on `target` name, among those since `since`: what was rebased, amended
+    /// or picked still says what it is.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn tasks_landed(&self, run: &RunId, target: &str, since: &Oid) -> Result<BTreeSet<TaskId>> {
+        let Some(tip) = self.ref_tip(&format!("refs/heads/{target}"))? else { return Ok(BTreeSet::new()) };
+        let repo = self.gix()?;
+        let failed = |e: gix::Error| Error::object(tip, e);
+        let (ours, lead) = (run_trailer(run), task_trailer(&TaskId::new("")));
+        let mut found = BTreeSet::new();
+        for info in repo.rev_walk([tip]).with_hidden([oid::parse(since)?]).all().map_err(failed)?.take(SEARCH_MAX) {
+            let commit = repo.find_commit(info.map_err(failed)?.id).map_err(failed)?;
+            let message = String::from_utf8_lossy(commit.message_raw().map_err(failed)?).into_owned();
+            if message.lines().any(|line| line == ours) {
+                found.extend(
+                    message
+                        .lines()
+                        .filter_map(|line| line.strip_prefix(lead.trim_end()))
+                        .map(|id| TaskId::new(id.trim())),
+                );
+            }
+        }
+        Ok(found)
     }
 
     /// The first of `new` and the commits with the landing's trailers among the commits since the old tip.

@@ -14,6 +14,8 @@ mod doctor;
 mod host;
 #[path = "cli/init.rs"]
 mod init;
+#[path = "cli/off_target.rs"]
+mod off_target;
 #[path = "cli/people.rs"]
 mod people;
 #[path = "cli/plan.rs"]

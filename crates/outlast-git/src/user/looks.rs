@@ -73,6 +73,12 @@ impl UserRepo {
         Ok(self.ref_tip(&format!("refs/heads/{branch}"))?.map(oid::of))
     }
 
+    /// Whether the repository holds an object.
+    pub fn holds(&self, object: &Oid) -> bool {
+        let there = |id| self.gix().map(|repo| repo.has_object(id));
+        oid::parse(object).and_then(there).unwrap_or(false)
+    }
+
     /// What a path is in a commit; nothing where there is no file of that name.
     ///
     /// # Errors

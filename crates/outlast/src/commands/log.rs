@@ -11,8 +11,9 @@ use crate::args::TaskSelection;
 use crate::commands::{Given, print, print_json};
 use crate::failure::Failure;
 use crate::live;
+use crate::off_target::Off;
 use crate::selection::{Journalled, tasks};
-use crate::text::{BOLD, DIM, shown, styled};
+use crate::text::{BOLD, DIM, YELLOW, shown, styled};
 
 /// How many lines of each output are shown: the end says how it went.
 const LINES_MAX: usize = 12;
@@ -41,8 +42,13 @@ pub(crate) fn perform(given: &Given, selection: &TaskSelection) -> Result<ExitCo
         }
     }
     if !given.json {
+        let off = Off::of(&given.places, &journalled.home, run);
         for task in &wanted {
             print(&left(given, &journalled.home, run, task))?;
+            if let Some(what) = off.as_ref().and_then(|off| off.told(&run.spec.target, task)) {
+                let help = styled(BOLD, format!("outlast status {}", run.id));
+                print(&format!("  {}; what helps: {help}\n", styled(YELLOW, shown(&what))))?;
+            }
         }
     }
     Ok(ExitCode::Ok)

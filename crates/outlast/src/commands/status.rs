@@ -6,6 +6,7 @@ use outlast_core::{RunId, Timestamp};
 use crate::args::RunSelection;
 use crate::commands::{Given, print, print_json};
 use crate::failure::Failure;
+use crate::off_target::Off;
 use crate::places::Places;
 use crate::selection::Journalled;
 use crate::text::screen;
@@ -27,7 +28,11 @@ pub(crate) fn view(places: &Places, journalled: &Journalled, id: &RunId, now: Ti
     let run = journalled.core.run(id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let engine = places.home.engine_of(&journalled.home).map(|holder| holder.pid);
     let found = places.moved_to(&journalled.home);
-    Ok(outlast_engine::status(&journalled.core, run, &journalled.home, engine, found.as_deref(), now))
+    let mut status = outlast_engine::status(&journalled.core, run, &journalled.home, engine, found.as_deref(), now);
+    if let Some(off) = Off::of(places, &journalled.home, run) {
+        off.note(&mut status, &journalled.home);
+    }
+    Ok(status)
 }
 
 /// The wall clock.

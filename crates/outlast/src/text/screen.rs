@@ -14,6 +14,9 @@ use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled}
 /// How many tasks of a group are named before the rest is summed up: a screen holds about forty lines.
 const NAMED_MAX: usize = 12;
 
+/// The group of what only a person can decide.
+const NEEDS_YOU: &str = GROUPS[0].0;
+
 /// The whole screen.
 pub(crate) fn status(status: &Status, now: Timestamp) -> String {
     let mut text = String::new();
@@ -36,7 +39,12 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         styled(DIM, format!("{engine} · {} · {}", budget::in_words(&status.budget), accounts(status, now)))
     );
     for (group, states) in GROUPS {
-        let tasks: Vec<&TaskView> = status.tasks.iter().filter(|task| states.contains(&task.state.as_str())).collect();
+        let is_of_it = |task: &&TaskView| match task.off_target {
+            // Only a person can say whether that is meant.
+            true => group == NEEDS_YOU,
+            false => states.contains(&task.state.as_str()),
+        };
+        let tasks: Vec<&TaskView> = status.tasks.iter().filter(is_of_it).collect();
         if tasks.is_empty() {
             continue;
         }

@@ -1,0 +1,119 @@
+//! Landed work that is not on the target any more: somebody has reset, rebased or removed the branch since.
+//!
+//! The journal says what happened, and that it landed stays true. What is on the branch now is asked of the repository, each
+//! time that somebody wants to know, and put on no record: a branch that is moved back has everything again. Nothing is done
+//! anew by itself (`docs/design/0044-taken-off-the-target.md`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_api::{Status, TaskView};
+use outlast_core::run::Run;
+use outlast_core::task::Phase;
+use outlast_core::{Oid, TaskId};
+use outlast_engine::RepoHome;
+use outlast_git::{Result, UserRepo, quoted};
+
+use crate::places::Places;
+use crate::text::screen::short;
+
+/// The cause of a landed task whose commit is not on the target any more.
+const CAUSE: &str = "off_target";
+
+/// What has been taken off the target since it landed.
+pub(crate) struct Off {
+    /// The commits, by task, and whether the repository still holds each.
+    commits: BTreeMap<TaskId, (Oid, bool)>,
+    /// Whether the branch itself is gone.
+    is_gone: bool,
+}
+
+impl Off {
+    /// Of a run; nothing where the repository cannot be asked.
+    pub(crate) fn of(places: &Places, home: &RepoHome, run: &Run) -> Option<Self> {
+        let landed: Vec<(&TaskId, &Oid)> = run.tasks.iter().filter_map(landed).collect();
+        if landed.is_empty() {
+            return None;
+        }
+        let repository = places.repository_of(home).ok()?;
+        let off = Self::find(&repository, run, &landed).ok()?;
+        (!off.commits.is_empty()).then_some(off)
+    }
+
+    fn find(repository: &UserRepo, run: &Run, landed: &[(&TaskId, &Oid)]) -> Result<Self> {
+        let tip = repository.branch_tip(&run.spec.target)?;
+        let is_gone = tip.is_none();
+        let places: Vec<Oid> = tip.iter().cloned().chain([repository.head()?.commit]).collect();
+        let mut lost: BTreeSet<Oid> = landed.iter().map(|(_, commit)| (*commit).clone()).collect();
+        for place in &places {
+            let asked: Vec<Oid> = lost.iter().cloned().collect();
+            lost = repository.not_in_history(place, &asked)?;
+        }
+        // What a squashed merge, a rebase or an amended commit has taken over is there in another shape.
+        for place in &places {
+            for taken in repository.taken_over(place, &lost)? {
+                lost.remove(&taken);
+            }
+        }
+        let named = match tip {
+            Some(_) if !lost.is_empty() => repository.tasks_landed(&run.id, &run.spec.target, &run.spec.base)?,
+            _ => BTreeSet::new(),
+        };
+        let gone = landed.iter().filter(|(task, commit)| lost.contains(*commit) && !named.contains(*task));
+        let commits = gone.map(|(task, commit)| ((*task).clone(), ((*commit).clone(), repository.holds(commit))));
+        Ok(Self { commits: commits.collect(), is_gone })
+    }
+
+    /// Tells of it in the view of a run.
+    pub(crate) fn note(&self, status: &mut Status, home: &RepoHome) {
+        let (run, target) = (status.run.clone(), status.target.clone());
+        for task in &mut status.tasks {
+            if let Some((commit, is_held)) = self.commits.get(&TaskId::new(&task.id)) {
+                task.off_target = true;
+                task.cause = Some(CAUSE.to_owned());
+                task.detail = Some(self.detail(&target, commit));
+                task.fix = self.fixes(&run, &target, task, commit.as_str(), *is_held, home);
+            }
+        }
+    }
+
+    /// The same of one task, for people; nothing where it is where it landed.
+    pub(crate) fn told(&self, target: &str, task: &TaskId) -> Option<String> {
+        self.commits.get(task).map(|(commit, _)| self.detail(target, commit))
+    }
+
+    fn detail(&self, target: &str, commit: &Oid) -> String {
+        let commit = short(commit.as_str());
+        match self.is_gone {
+            true => format!(
+                "it landed as {commit}, and the branch `{target}` is gone, with nothing of it in what is checked out"
+            ),
+            false => format!("it landed as {commit}, and somebody has taken that off `{target}` since"),
+        }
+    }
+
+    /// The commit back onto the branch, from the repository or from our store; or the work anew, which is paid for again.
+    fn fixes(
+        &self,
+        run: &str,
+        target: &str,
+        task: &TaskView,
+        commit: &str,
+        is_held: bool,
+        home: &RepoHome,
+    ) -> Vec<String> {
+        let (store, slug) = (quoted(&home.store().display().to_string()), TaskId::new(&task.id).slug());
+        let pick = match is_held {
+            true => format!("git cherry-pick {commit}"),
+            false => format!("git fetch {store} refs/outlast/{run}/{slug}/result && git cherry-pick FETCH_HEAD"),
+        };
+        let back = if self.is_gone { pick } else { format!("git switch {target} && {pick}") };
+        vec![back, format!("outlast run --only {}    # anew, in a run of its own, and paid for again", task.id)]
+    }
+}
+
+fn landed(task: &outlast_core::task::Task) -> Option<(&TaskId, &Oid)> {
+    match &task.phase {
+        Phase::Landed { commit, .. } => Some((&task.id, commit)),
+        _ => None,
+    }
+}
