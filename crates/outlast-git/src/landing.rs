@@ -169,6 +169,7 @@ impl UserRepo {
         let before = durable::read(&orig_head)?;
         let index_lock = self.git_path(&path, "index.lock")?;
         let was_locked = index_lock.exists();
+        let was_staged = self.has_staged(&path, step)?;
         let answer = self
             .git()
             .in_checkout(&path)
@@ -193,6 +194,17 @@ impl UserRepo {
             None => durable::remove(&orig_head)?,
         }
         if answer.code().is_some() {
+            // A branch or HEAD that is locked, or a hook that says no: git finds out when all is written, and leaves it so.
+            let is_left = !was_staged && self.has_staged(&path, step)?;
+            if is_left && !self.take_back(&path, step, lock)? {
+                let lock = (!was_locked && index_lock.exists()).then_some(index_lock);
+                let command = self.finishing_command(&path, step, lock.as_deref())?;
+                let why = format!(
+                    "{}; what it had written is still there, and the command puts it into the stash first",
+                    first_line(&answer.stderr())
+                );
+                return Ok(MoveOutcome::CheckedOut { path, command, why });
+            }
             let command = command(&path, step);
             return Ok(MoveOutcome::CheckedOut { path, command, why: answer.stderr() });
         }
@@ -203,6 +215,35 @@ impl UserRepo {
                    it had written into the stash, with whatever you have changed in the same files since, and lands"
                 .to_owned();
         Ok(MoveOutcome::CheckedOut { path, command, why })
+    }
+
+    /// Whether the index of a checkout holds what a landing changes as it is after it.
+    fn has_staged(&self, checkout: &Path, step: &Move) -> Result<bool> {
+        let Some(old) = &step.old else { return Ok(false) };
+        let git = || self.git().in_checkout(checkout);
+        let names = ["--cached", "-z", "--no-renames", "--name-only"];
+        let to_come = git().args(["diff-index"]).args(names).arg(step.new.as_str()).ok()?;
+        let to_come: BTreeSet<&[u8]> = to_come.split(|&byte| byte == 0).filter(|path| !path.is_empty()).collect();
+        let changed = git()
+            .args(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old.as_str(), step.new.as_str()])
+            .ok()?;
+        let mut changed = changed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).peekable();
+        Ok(changed.peek().is_some() && changed.all(|path| !to_come.contains(path)))
+    }
+
+    /// Takes back what git has written into a checkout whose branch it could then not move; whether that is done. Git looks
+    /// again that each file is as it wrote it: nothing that a person has done since is touched, and then nothing else is, either.
+    fn take_back(&self, checkout: &Path, step: &Move, lock: &Lock) -> Result<bool> {
+        let Some(old) = &step.old else { return Ok(false) };
+        let answer = self
+            .git()
+            .in_checkout(checkout)
+            .durably()
+            .config("submodule.recurse", "false")
+            .args(["read-tree", "-m", "-u", step.new.as_str(), old.as_str()])
+            .holding(lock)?
+            .run()?;
+        Ok(answer.code() == Some(0))
     }
 
     /// The command that finishes what a git began that was ended in the midst of a checkout. What is in the way is what that
@@ -351,6 +392,10 @@ impl UserRepo {
         let log = durable::read(&self.common_dir().join("logs").join(full))?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&log).lines().any(|line| line.split(' ').nth(1) == Some(new.as_str())))
     }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim_end_matches('.')
 }
 
 fn landing_pin(task: &TaskId) -> String {

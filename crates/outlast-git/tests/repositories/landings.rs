@@ -192,6 +192,66 @@ fn g02_dirt_elsewhere_in_the_checkout_stays_and_the_landing_goes_through() {
     assert_eq!(git(&world.repo, &["show", "--format=", "--name-only", "HEAD"]), "README.md\nsrc/b.rs");
 }
 
+/// Git finds a branch locked when it has written everything: a `git commit` in that moment, or a lock that somebody left.
+#[test]
+fn a_lock_that_keeps_the_branch_where_it_is_leaves_the_checkout_as_it_was() {
+    for lock in [".git/HEAD.lock", ".git/refs/heads/main.lock"] {
+        let world = World::new();
+        let step = step(&world, "main");
+        write(&world.repo, "README.md", "staged\n");
+        git(&world.repo, &["add", "README.md"]);
+        write(&world.repo, "src/b.rs", "unstaged\n");
+        write(&world.repo, "untracked", "theirs\n");
+        write(&world.repo, lock, "");
+        let all = || {
+            let mut all = world.snapshot();
+            // It holds when files were written, and git writes them again: their kinds and contents count.
+            all.retain(|path, _| !path.ends_with("index"));
+            for facts in all.values_mut() {
+                let words: Vec<&str> = facts.split(' ').collect();
+                *facts = [words[0], words[words.len() - 1]].join(" ");
+            }
+            (all, git(&world.repo, &["status", "--porcelain"]), git(&world.repo, &["ls-files", "--stage"]))
+        };
+        let before = all();
+        let MoveOutcome::CheckedOut { command, why, .. } = go(&world, &step) else { panic!("moved under a lock") };
+        assert!(why.contains(".lock"), "{why}");
+        assert_eq!(before, all(), "{lock}");
+
+        std::fs::remove_file(world.repo.join(lock)).unwrap();
+        let status = std::process::Command::new("sh").args(["-c", &command]).current_dir("/").status().unwrap();
+        assert!(status.success(), "{command}");
+        assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+        assert_eq!(git(&world.repo, &["status", "--porcelain"]), "M  README.md\n M src/b.rs\n?? untracked");
+    }
+}
+
+/// What cannot be taken back is told with the command that finishes it.
+#[test]
+fn what_git_left_under_a_lock_and_cannot_be_taken_back_is_told_with_what_finishes_it() {
+    let world = World::with(|repo| write(repo, ".gitattributes", "*.rs filter=ends\n"));
+    git(&world.repo, &["config", "filter.ends.clean", "cat"]);
+    // The git that takes it back is ended when it writes what the first one has written before.
+    let second = "test -e ../once && kill -9 $PPID; : > ../once";
+    let ends = format!("test -e ../go-on -o %f != src/a.rs || {{ {second}; }}; cat");
+    git(&world.repo, &["config", "filter.ends.smudge", &ends]);
+    std::fs::write(world.repo.join("../go-on"), "").unwrap();
+    let step = step(&world, "main");
+    std::fs::remove_file(world.repo.join("../go-on")).unwrap();
+    write(&world.repo, "README.md", "the user's unfinished edit\n");
+    write(&world.repo, ".git/HEAD.lock", "");
+    let MoveOutcome::CheckedOut { command, why, .. } = go(&world, &step) else { panic!("moved under a lock") };
+    assert!(why.contains("HEAD.lock") && why.contains("what it had written is still there"), "{why}");
+
+    std::fs::write(world.repo.join("../go-on"), "").unwrap();
+    std::fs::remove_file(world.repo.join(".git/HEAD.lock")).unwrap();
+    let status = std::process::Command::new("sh").args(["-c", &command]).current_dir("/").status().unwrap();
+    assert!(status.success(), "{command}");
+    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+    assert_eq!(git(&world.repo, &["status", "--porcelain"]), " M README.md\n?? .gitattributes");
+    assert_eq!(read(&world.repo, "README.md"), "the user's unfinished edit\n");
+}
+
 #[test]
 fn untracked_and_ignored_files_in_the_way_are_not_overwritten() {
     for ignored in [false, true] {
