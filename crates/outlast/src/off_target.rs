@@ -2,7 +2,7 @@
 //!
 //! The journal says what happened, and that it landed stays true. What is on the branch now is asked of the repository, each
 //! time that somebody wants to know, and put on no record: a branch that is moved back has everything again. Nothing is done
-//! anew by itself (`docs/design/0044-taken-off-the-target.md`).
+//! anew by itself (`docs/design/0038-taken-off-the-target.md`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
