@@ -94,7 +94,7 @@ pub struct Ask {
     /// Length of the request's body in bytes.
     pub request_bytes: u64,
     /// A name for its path, query and body together: the same for the same bytes, and only for them. Empty where nothing
-    /// is generated.
+    /// is generated, and for a client that is no attempt.
     pub request: String,
     /// What part of the agent's work this is.
     pub turn_kind: TurnKind,

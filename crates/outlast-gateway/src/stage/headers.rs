@@ -84,13 +84,20 @@ pub(crate) fn limits(headers: &HeaderMap) -> Vec<(String, String)> {
     found
 }
 
-/// An answer's headers as a JSON object for the ledger, without cookies; a repeated one becomes an array.
-pub(crate) fn as_json(headers: &HeaderMap) -> String {
-    let mut json = String::with_capacity(64 * headers.len());
-    for name in headers.keys().filter(|name| **name != SET_COOKIE) {
+/// An answer's headers as a JSON object for the ledger, without cookies; a repeated one becomes an array. What the answer
+/// says under a name of `ours` is left out, and what we say under it, if anything, stands there instead.
+pub(crate) fn as_json(headers: &HeaderMap, ours: &[(&str, Option<&[u8]>)]) -> String {
+    let mut json = String::with_capacity(128 + 64 * headers.len());
+    let push_name = |json: &mut String, name: &str| {
         json.push(if json.is_empty() { '{' } else { ',' });
-        push_text(&mut json, name.as_str().as_bytes());
+        push_text(json, name.as_bytes());
         json.push(':');
+    };
+    for name in headers.keys().filter(|name| **name != SET_COOKIE) {
+        if ours.iter().any(|(own, _)| name == own) {
+            continue;
+        }
+        push_name(&mut json, name.as_str());
         let mut values = headers.get_all(name).iter();
         if let (Some(only), None) = (values.next(), values.next()) {
             push_text(&mut json, only.as_bytes());
@@ -101,6 +108,12 @@ pub(crate) fn as_json(headers: &HeaderMap) -> String {
             push_text(&mut json, value.as_bytes());
         }
         json.push(']');
+    }
+    for (name, value) in ours {
+        if let Some(value) = value {
+            push_name(&mut json, name);
+            push_text(&mut json, value);
+        }
     }
     json.push_str(if json.is_empty() { "{}" } else { "}" });
     json
@@ -138,8 +151,12 @@ mod tests {
         for (name, value) in [("a", "1"), ("b", "x\"\\y\tz"), ("set-cookie", "s"), ("a", "2"), ("c", "")] {
             headers.append(name, HeaderValue::from_str(value).unwrap());
         }
-        let json: serde_json::Value = serde_json::from_str(&as_json(&headers)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&as_json(&headers, &[])).unwrap();
         assert_eq!(json, serde_json::json!({ "a": ["1", "2"], "b": "x\"\\y\tz", "c": "" }));
-        assert_eq!(as_json(&HeaderMap::new()), "{}");
+        let ours = [("b", None), ("C", None), ("d", Some(&b"4"[..]))];
+        let json: serde_json::Value = serde_json::from_str(&as_json(&headers, &ours)).unwrap();
+        assert_eq!(json, serde_json::json!({ "a": ["1", "2"], "d": "4" }));
+        assert_eq!(as_json(&HeaderMap::new(), &[("d", None)]), "{}");
+        assert_eq!(as_json(&HeaderMap::new(), &ours), r#"{"d":"4"}"#);
     }
 }

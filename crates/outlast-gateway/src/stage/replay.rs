@@ -36,33 +36,16 @@ const NOTHING: Usage = Usage {
 
 /// The name of a request: see [`crate::Ask::request`].
 pub(super) fn name_of(path: &str, query: Option<&str>, body: &[u8]) -> String {
-    let mut whole = Vec::with_capacity(path.len() + query.map_or(0, str::len) + body.len() + 2);
-    whole.extend_from_slice(path.as_bytes());
-    if let Some(query) = query {
-        whole.push(b'?');
-        whole.extend_from_slice(query.as_bytes());
-    }
+    let (mark, query) = query.map_or((&b""[..], &b""[..]), |query| (b"?", query.as_bytes()));
     // No path holds a line break, so that no body can pass for a part of one.
-    whole.push(b'\n');
-    whole.extend_from_slice(body);
-    BodyHash::of(&whole).to_string()
+    BodyHash::of_parts([path.as_bytes(), mark, query, b"\n", body]).to_string()
 }
 
 /// What the ledger keeps of an answer's headers: those of the answer, and the name of what it answers.
 pub(super) fn headers_kept(clean: &HeaderMap, request: &str, replay_of: Option<&HeaderValue>) -> String {
-    let mut kept = clean.clone();
-    // What a provider says under these names is not ours.
-    kept.remove(REPLAY_OF);
-    kept.remove(REQUEST);
-    if let Some(of) = replay_of {
-        kept.insert(HeaderName::from_static(REPLAY_OF), of.clone());
-    }
-    if let Ok(name) = HeaderValue::from_str(request)
-        && !request.is_empty()
-    {
-        kept.insert(HeaderName::from_static(REQUEST), name);
-    }
-    headers::as_json(&kept)
+    let named = Some(request.as_bytes()).filter(|request| !request.is_empty());
+    let ours = [(REPLAY_OF, replay_of.map(HeaderValue::as_bytes)), (REQUEST, named)];
+    headers::as_json(clean, &ours)
 }
 
 /// The name of the request that an answer in the ledger was given to, out of the headers that were kept of it; nothing
