@@ -110,6 +110,13 @@ fn event_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     }
 }
 
+/// Whether an event's first line names it so.
+pub(crate) fn is_named(event: &[u8], is_meant: impl FnOnce(&[u8]) -> bool) -> bool {
+    let Some(rest) = event.strip_prefix(b"event:") else { return false };
+    let name = rest.split(|b| matches!(b, b'\n' | b'\r')).next().unwrap_or_default();
+    is_meant(name.strip_prefix(b" ").unwrap_or(name))
+}
+
 /// The data of an event: its `data:` lines joined by line feeds.
 pub(crate) fn data(event: &[u8]) -> Cow<'_, [u8]> {
     let mut lines = event.split(|b| matches!(b, b'\n' | b'\r')).filter_map(|line| {
@@ -175,6 +182,22 @@ mod tests {
         assert!(scanner.carry.len() <= EVENT_BYTES_MAX + piece.len());
         scanner.feed(b"\n\ndata: ok\n\n", |e| found.push(data(e).into_owned()));
         assert_eq!(found, [b"ok".to_vec()]);
+    }
+
+    #[test]
+    fn an_event_is_named_by_its_first_line_alone() {
+        for (event, expected) in [
+            ("event: a.delta\ndata: x\n\n", true),
+            ("event:a.delta\r\ndata: x\r\n\r\n", true),
+            ("event: a.delta", true),
+            ("event:  a.delta\n", false),
+            ("event: a.delta2\n", false),
+            ("data: x\nevent: a.delta\n\n", false),
+            ("data: event: a.delta\n\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_named(event.as_bytes(), |name| name == b"a.delta"), expected, "{event:?}");
+        }
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Reading, count, event_data, mentions_usage, parse, replace};
+use crate::sse;
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -30,6 +31,10 @@ static STOP: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("message_s
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
 
 pub(super) fn event(event: &[u8], reading: &mut Reading) {
+    // Nearly all of a stream is pieces of text, which say nothing of what they cost and need not be searched for it.
+    if sse::is_named(event, |name| name == b"content_block_delta") {
+        return;
+    }
     if !mentions_usage(event) && STOP.find(event).is_none() && ERROR.find(event).is_none() {
         return;
     }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Reading, count, event_data, mentions_usage, parse, replace};
+use crate::sse;
 
 #[derive(Deserialize)]
 struct ResponseEvent<'a> {
@@ -57,6 +58,10 @@ static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finis
 static FINISH_SPACED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\": \""));
 
 pub(super) fn responses_event(event: &[u8], reading: &mut Reading) {
+    // As in Messages: a piece of an answer has no price of its own.
+    if sse::is_named(event, |name| name.ends_with(b".delta")) {
+        return;
+    }
     let last = mentions_usage(event) && RESPONSE_END.find(event).is_some();
     if !last && ERROR.find(event).is_none() {
         return;
