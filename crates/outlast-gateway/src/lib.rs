@@ -34,7 +34,7 @@ pub use credential::{Credential, CredentialError, Credentials, Shape, Source};
 pub use dialect::Dialect;
 pub use error::Error;
 pub use gateway::{Builder, Gateway, Timeouts};
-pub use memory::share_heaps;
+pub use memory::keep_little;
 pub use price::{Rate, Tariff};
 pub use reckon::reckon;
 pub use secret::Secret;

@@ -24,7 +24,7 @@ fn recorded() -> Recorded {
 async fn an_answer_out_of_the_ledger_is_whole_and_costs_nothing_and_nobody_is_asked() {
     let mut world = World::new(Kind::Anthropic, vec![Reply::json("{}")]).await;
     *world.admission.recorded.lock().unwrap() = Some(recorded());
-    let answer = world.post("/v1/messages", "{\"model\":\"m\"}").await;
+    let answer = world.post("/t/r1/t.1/v1/messages", "{\"model\":\"m\"}").await;
     assert_eq!((answer.status, answer.whole, answer.text()), (200, true, ANSWER));
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert_eq!((answer.header("x-outlast-replay-of"), answer.header("x-outlast-request")), (Some("x0"), None));
@@ -58,9 +58,9 @@ async fn one_whose_client_leaves_before_it_passes_has_not_arrived() {
 
 #[tokio::test]
 async fn a_request_has_a_name_of_its_bytes_and_its_path_and_of_nothing_else() {
-    let replies = (0..6).map(|_| Reply::json("{}")).collect();
+    let replies = (0..7).map(|_| Reply::json("{}")).collect();
     let mut world = World::new(Kind::Gemini, replies).await;
-    let head = |path: &str| format!("POST /v1beta/models/{path}\r\nx-goog-api-key: {AGENT_KEY}");
+    let head = |path: &str| format!("POST /t/r1/t.1/v1beta/models/{path}\r\nx-goog-api-key: {AGENT_KEY}");
     let with_key = format!("m:generateContent?key={AGENT_KEY}&a=1");
     let paths = ["m:generateContent", "m:generateContent", "n:generateContent", "m:streamGenerateContent?alt=sse"];
     for path in paths.iter().copied().chain(["m:generateContent?a=1", &with_key]) {
@@ -71,6 +71,10 @@ async fn a_request_has_a_name_of_its_bytes_and_its_path_and_of_nothing_else() {
     assert_eq!(names[4], names[5], "a key is no part of it");
     let different: std::collections::BTreeSet<&String> = names.iter().collect();
     assert_eq!(different.len(), 4, "{names:?}");
+    // Nothing is given again to whoever is no attempt.
+    let client = format!("POST /v1beta/models/{}\r\nx-goog-api-key: {AGENT_KEY}", paths[0]);
+    assert_eq!(world.send(&client, b"{}").await.status, 200);
+    assert_eq!(world.admission.asks.lock().unwrap().last().unwrap().request, "");
     let rows = world.rows().await;
     assert_eq!(recorded_request(&rows[0].headers).as_ref(), Some(&names[0]));
 }
