@@ -42,6 +42,11 @@ pub(crate) async fn warm(providers: Vec<Provider>) {
 }
 
 async fn decode(part: Part) {
+    if part.is_decoded() {
+        return;
+    }
+    // One decodes and the others wait for it: a thread for each of a crowd of answers would cost more than the table does.
+    let _turn = part.turn().lock().await;
     if !part.is_decoded() {
         let decoded = tokio::task::spawn_blocking(move || {
             part.decoded();

@@ -28,7 +28,7 @@ pub use spool::Spool;
 
 use crate::lock::FileLock;
 use crate::{Error, Journal, fault, schema};
-use keeper::{Keeper, Message};
+use keeper::{Gathering, Keeper, Message};
 use slot::Slots;
 
 /// The folder beside the journal that holds the bodies.
@@ -47,6 +47,7 @@ pub struct Ledger {
 pub(crate) struct Shared {
     sender: Sender<Message>,
     slots: Arc<Slots>,
+    gathering: Arc<Gathering>,
     thread: Option<JoinHandle<()>>,
     // Last, so that nobody else uses the spool folder before the thread has ended.
     _lock: FileLock,
@@ -76,12 +77,15 @@ impl Ledger {
         let (slots, left) = recovery::collect(&folder)?;
         let slots = Arc::new(slots);
         let (sender, receiver) = mpsc::channel();
-        let keeper = Keeper::new(receiver, sender.clone(), Arc::clone(journal.writer()), Arc::clone(&slots))?;
+        let gathering = Arc::new(Gathering::default());
+        let writer = Arc::clone(journal.writer());
+        let keeper = Keeper::new(receiver, sender.clone(), writer, Arc::clone(&slots), Arc::clone(&gathering))?;
         let thread = std::thread::Builder::new()
             .name("journal-ledger".to_owned())
             .spawn(move || keeper.run())
             .map_err(|error| fault::io(&folder, "start the keeper of", error))?;
-        let ledger = Self { shared: Arc::new(Shared { sender, slots, thread: Some(thread), _lock: lock }) };
+        let shared = Shared { sender, slots, gathering, thread: Some(thread), _lock: lock };
+        let ledger = Self { shared: Arc::new(shared) };
         let recovery = recovery::keep(&left, &ledger, reckon)?;
         Ok((ledger, recovery))
     }

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use genai_prices::Calculator;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::Mutex;
 
 use crate::memory;
 use crate::upstream::Provider;
@@ -52,13 +53,13 @@ impl Part {
 
     fn cell(self) -> &'static OnceLock<Option<Calculator>> {
         static PARTS: [OnceLock<Option<Calculator>>; 4] = [const { OnceLock::new() }; 4];
-        let [anthropic, openai, google, whole] = &PARTS;
-        match self {
-            Self::Anthropic => anthropic,
-            Self::OpenAi => openai,
-            Self::Google => google,
-            Self::Whole => whole,
-        }
+        &PARTS[self as usize]
+    }
+
+    /// Held by whoever has it decoded.
+    pub(super) fn turn(self) -> &'static Mutex<()> {
+        static TURNS: [Mutex<()>; 4] = [const { Mutex::const_new(()) }; 4];
+        &TURNS[self as usize]
     }
 
     /// Whether it has been decoded.

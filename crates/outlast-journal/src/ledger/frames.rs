@@ -3,6 +3,8 @@
 //! `OLSPOOL1`, then frames of a kind (one byte), a length (four bytes, little-endian) and that many bytes. A file may
 //! end in the middle of a frame, because the process ended there: what had been written counts.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,21 +40,21 @@ pub(super) struct End {
     pub passed: u64,
 }
 
-/// What a spool file says.
+/// What a spool file says; bodies lie where they were read to.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct Contents<'a> {
     pub opening: Opening,
-    pub request: Vec<u8>,
+    pub request: &'a [u8],
     pub head: Option<AnswerHead>,
-    pub answer: Vec<u8>,
+    pub answer: &'a [u8],
     pub end: Option<End>,
 }
 
 /// What reading a spool file came to.
 #[derive(Debug)]
-pub(super) enum Parsed {
+pub(super) enum Parsed<'a> {
     /// An exchange whose request may have gone out.
-    Exchange(Box<Contents>),
+    Exchange(Box<Contents<'a>>),
     /// The process ended before the request was whole here, so it never went out.
     NeverBegan,
     /// Not a spool file of ours, or one of a later format.
@@ -65,29 +67,33 @@ pub(super) fn prefix(kind: Kind, len: usize) -> Option<[u8; PREFIX_LEN]> {
     Some([kind as u8, len[0], len[1], len[2], len[3]])
 }
 
-/// Reads a whole spool file.
-pub(super) fn parse(file: &[u8]) -> Parsed {
-    let Some(mut rest) = file.strip_prefix(MAGIC) else {
+/// Reads a whole spool file. The pieces of its answer are moved together where they lie: bodies are long, and memory for
+/// another copy of each would be fetched and given back for every exchange.
+pub(super) fn parse(file: &mut [u8]) -> Parsed<'_> {
+    if !file.starts_with(MAGIC) {
         return if MAGIC.starts_with(file) { Parsed::NeverBegan } else { Parsed::Unreadable };
-    };
+    }
     let (mut opening, mut request, mut head, mut end) = (None, None, None, None);
-    let mut answer = Vec::new();
-    while let Some((kind, frame, whole, after)) = next(rest) {
+    let mut answer = 0..0;
+    let mut at = MAGIC.len();
+    while let Some((kind, range, whole)) = next(file, at) {
+        at = range.end;
+        let frame = &file[range.clone()];
         match (kind, whole) {
             (1, true) => opening = json::<Opening>(frame),
-            (2, true) => request = Some(frame.to_vec()),
+            (2, true) => request = Some(range),
             (3, true) => head = json::<AnswerHead>(frame),
-            (4, _) => answer.extend_from_slice(frame),
+            (4, _) => answer = join(file, answer, range),
             (5, true) => end = json::<End>(frame),
             // Cut short, or zeros that a power cut left where data had been promised.
             (1..=3 | 5, false) | (0, _) => break,
             _ => return Parsed::Unreadable,
         }
-        rest = after;
     }
     match (opening, request) {
         (Some(Some(opening)), Some(request)) => {
             let (head, end) = (head.flatten(), end.flatten());
+            let (request, answer) = (&file[request], &file[answer]);
             Parsed::Exchange(Box::new(Contents { opening, request, head, answer, end }))
         }
         (Some(None), _) => Parsed::Unreadable,
@@ -95,14 +101,21 @@ pub(super) fn parse(file: &[u8]) -> Parsed {
     }
 }
 
-/// The next frame as far as it is there: kind, bytes, whether all of them, and what follows.
-fn next(rest: &[u8]) -> Option<(u8, &[u8], bool, &[u8])> {
-    let ([kind, len @ ..], rest) = rest.split_first_chunk::<PREFIX_LEN>()?;
-    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
-    match rest.split_at_checked(len) {
-        Some((frame, after)) => Some((*kind, frame, true, after)),
-        None => Some((*kind, rest, false, &[])),
+/// Moves `piece` to the end of what is joined already, before which it cannot lie.
+fn join(file: &mut [u8], joined: Range<usize>, piece: Range<usize>) -> Range<usize> {
+    if joined.is_empty() {
+        return piece;
     }
+    let len = piece.len();
+    file.copy_within(piece, joined.end);
+    joined.start..joined.end + len
+}
+
+/// The frame at `at` as far as it is there: kind, where its bytes lie, and whether that is all of them.
+fn next(file: &[u8], at: usize) -> Option<(u8, Range<usize>, bool)> {
+    let ([kind, len @ ..], rest) = file.get(at..)?.split_first_chunk::<PREFIX_LEN>()?;
+    let (len, start) = (usize::try_from(u32::from_le_bytes(*len)).ok()?, at + PREFIX_LEN);
+    Some((*kind, start..start + len.min(rest.len()), len <= rest.len()))
 }
 
 /// Outer `None`: not there; inner `None`: not what this release reads.

@@ -5,11 +5,13 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 use std::time::Duration;
 
-use super::frames::{Contents, End, Parsed};
+use super::frames::{self, Contents, End, Parsed};
 use super::record::{Packed, Recorded};
 use super::row::{ExchangeRow, Reckoning};
 use super::slot::{Slot, Slots};
@@ -22,10 +24,42 @@ const IN_FLIGHT_MAX: usize = 256;
 
 /// How long an exchange that has ended may wait for others: a commit and the wakes around it cost many times what a row
 /// does, and would run beside the very answers that they are about. Its spool file holds it meanwhile.
-const GATHER: Duration = Duration::from_millis(1);
+const GATHER: Duration = Duration::from_millis(5);
+/// So many do not wait any longer: what they have written is still in the processor's caches.
+const GATHER_MAX: usize = 16;
+
+/// Most bytes of a buffer that are kept from one exchange to the next.
+const BUFFER_MAX: usize = 1 << 20;
 
 /// zstd's fastest regular level: bodies are text and there is one of them per turn of every agent.
 const LEVEL: i32 = 1;
+
+/// How those that end an exchange let the keeper sleep until it is worth its wake.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    /// Exchanges that have ended since the keeper last took them in.
+    ended: AtomicUsize,
+    /// The keeper's thread, once it runs.
+    keeper: OnceLock<Thread>,
+}
+
+impl Gathering {
+    /// To be called after an exchange that has ended was sent to the keeper.
+    pub(super) fn one_more(&self) {
+        if self.ended.fetch_add(1, Ordering::Relaxed) + 1 == GATHER_MAX
+            && let Some(keeper) = self.keeper.get()
+        {
+            keeper.unpark();
+        }
+    }
+
+    /// Waits for others; woken for nothing, it gathers fewer.
+    fn wait(&self) {
+        self.keeper.get_or_init(std::thread::current);
+        std::thread::park_timeout(GATHER);
+        self.ended.store(0, Ordering::Relaxed);
+    }
+}
 
 #[derive(Debug)]
 pub(super) enum Message {
@@ -54,7 +88,11 @@ pub(super) struct Keeper {
     sender: Sender<Message>,
     writer: Arc<Writer>,
     slots: Arc<Slots>,
+    gathering: Arc<Gathering>,
     compressor: zstd::bulk::Compressor<'static>,
+    /// The spool file that is looked at, and a body of it compressed: memory that is used again and again.
+    file: Vec<u8>,
+    packed: Vec<u8>,
     waiting: VecDeque<Finished>,
     unwritten: Vec<Finished>,
     in_flight: usize,
@@ -90,11 +128,23 @@ impl Keeper {
         sender: Sender<Message>,
         writer: Arc<Writer>,
         slots: Arc<Slots>,
+        gathering: Arc<Gathering>,
     ) -> Result<Self, Error> {
         let compressor = zstd::bulk::Compressor::new(LEVEL)
             .map_err(|error| fault::io(writer.path(), "set up compression for", error))?;
-        let (waiting, unwritten) = (VecDeque::new(), Vec::new());
-        Ok(Self { receiver, sender, writer, slots, compressor, waiting, unwritten, in_flight: 0 })
+        Ok(Self {
+            receiver,
+            sender,
+            writer,
+            slots,
+            gathering,
+            compressor,
+            file: Vec::new(),
+            packed: Vec::new(),
+            waiting: VecDeque::new(),
+            unwritten: Vec::new(),
+            in_flight: 0,
+        })
     }
 
     pub(super) fn run(mut self) {
@@ -106,7 +156,7 @@ impl Keeper {
             }
             let Ok(first) = self.receiver.recv() else { return };
             if matches!(first, Message::Finished(_)) && !closing {
-                std::thread::sleep(GATHER);
+                self.gathering.wait();
             }
             closing |= self.take(first);
             while let Ok(next) = self.receiver.try_recv() {
@@ -155,7 +205,21 @@ impl Keeper {
 
     /// Reads, hashes and compresses; none when there is nothing to keep.
     fn record(&mut self, finished: &Finished) -> Result<Option<Box<Recorded>>, Error> {
-        match finished.slot.read()? {
+        let mut file = std::mem::take(&mut self.file);
+        let recorded = self.record_from(finished, &mut file);
+        for buffer in [&mut file, &mut self.packed] {
+            if buffer.capacity() > BUFFER_MAX {
+                buffer.clear();
+                buffer.shrink_to(BUFFER_MAX);
+            }
+        }
+        self.file = file;
+        recorded
+    }
+
+    fn record_from(&mut self, finished: &Finished, file: &mut Vec<u8>) -> Result<Option<Box<Recorded>>, Error> {
+        finished.slot.read(file)?;
+        match frames::parse(file) {
             Parsed::Exchange(mut contents) => {
                 contents.end = finished.end.clone().or(contents.end);
                 self.recorded(*contents, finished.reckoning).map(|recorded| Some(Box::new(recorded)))
@@ -168,12 +232,12 @@ impl Keeper {
         }
     }
 
-    fn recorded(&mut self, contents: Contents, reckoning: Option<Reckoning>) -> Result<Recorded, Error> {
+    fn recorded(&mut self, contents: Contents<'_>, reckoning: Option<Reckoning>) -> Result<Recorded, Error> {
         let Contents { opening, request, head, answer, end } = contents;
         let stored = answer.len() as u64;
         let passed = end.as_ref().map_or(stored, |end| end.passed);
-        let request_body = self.pack(&request)?;
-        let answer_body = if passed == stored { self.pack(&answer)? } else { None };
+        let request_body = self.pack(request)?;
+        let answer_body = if passed == stored { self.pack(answer)? } else { None };
         let closing = end.map(|end| end.closing);
         let known = closing.as_ref().map_or(reckoning.unwrap_or(Reckoning::CUT), |closing| Reckoning {
             outcome: closing.outcome,
@@ -209,8 +273,11 @@ impl Keeper {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let packed = self.compressor.compress(bytes);
-        let packed = packed.map_err(|error| fault::io(self.writer.path(), "compress a body for", error))?;
+        self.packed.clear();
+        self.packed.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+        let packed = self.compressor.compress_to_buffer(bytes, &mut self.packed);
+        packed.map_err(|error| fault::io(self.writer.path(), "compress a body for", error))?;
+        let packed = self.packed.as_slice().to_vec();
         Ok(Some(Packed { hash: super::BodyHash::of(bytes), len: bytes.len() as u64, packed }))
     }
 

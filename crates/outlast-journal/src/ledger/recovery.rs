@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Ledger;
-use super::frames::{Contents, Parsed};
+use super::frames::{self, Contents, Parsed};
 use super::keeper::{Finished, Message};
 use super::row::{Reckoning, Unfinished};
 use super::slot::{EXTENSION, Slot, Slots};
@@ -62,12 +62,14 @@ fn keep_some(
     recovery: &mut Recovery,
 ) -> Result<(), Error> {
     let mut under_way = Vec::new();
+    let mut file = Vec::new();
     for path in left {
         let slot = Slot::open(path.clone())?;
-        match slot.read()? {
+        slot.read(&mut file)?;
+        match frames::parse(&mut file) {
             Parsed::Exchange(contents) => {
                 let Contents { opening, head, answer, end, .. } = *contents;
-                let unfinished = Unfinished { opening: &opening, head: head.as_ref(), answer: &answer };
+                let unfinished = Unfinished { opening: &opening, head: head.as_ref(), answer };
                 let reckoning = end.is_none().then(|| reckon(&unfinished));
                 let (promise, pending) = pending::pair(slot.path());
                 // Refused only when the keeper has panicked; the promise in the message says so.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::frames::{self, Parsed};
 use crate::{Error, fault};
 
 /// Most empty files kept for later.
@@ -117,14 +116,13 @@ impl Slot {
         self.file.set_len(len).map_err(|error| fault::io(&self.path, "shorten", error))
     }
 
-    /// Reads what the file says, through the open file: closing a file that was emptied before makes ext4 write it out
-    /// at once (`auto_da_alloc`), which costs more than all the rest of an exchange.
-    pub(super) fn read(&self) -> Result<Parsed, Error> {
+    /// Reads the whole file into `buffer`, in place of what is there, through the open file: closing a file that was emptied
+    /// before makes ext4 write it out at once (`auto_da_alloc`), which costs more than all the rest of an exchange.
+    pub(super) fn read(&self, buffer: &mut Vec<u8>) -> Result<(), Error> {
         let failed = |error| fault::io(&self.path, "read", error);
         let len = self.file.metadata().map_err(failed)?.len();
-        let mut bytes = vec![0; usize::try_from(len).map_err(|_| Error::TooLarge { what: "length", value: len })?];
-        self.file.read_exact_at(&mut bytes, 0).map_err(failed)?;
-        Ok(frames::parse(&bytes))
+        buffer.resize(usize::try_from(len).map_err(|_| Error::TooLarge { what: "length", value: len })?, 0);
+        self.file.read_exact_at(buffer, 0).map_err(failed)
     }
 
     /// Moves the file out of the way of later starts, keeping its bytes.

@@ -91,6 +91,7 @@ impl Spool {
             // Refused only when the keeper has panicked: the promise in the message says so, and the file stays.
             let finished = Finished { slot, end, reckoning: None, promise: Some(promise) };
             drop(self.shared.sender.send(Message::Finished(finished)));
+            self.shared.gathering.one_more();
         }
         pending
     }
