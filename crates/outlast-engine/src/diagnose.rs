@@ -6,7 +6,7 @@ use std::path::Path;
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::RunId;
 use outlast_core::admit::Rejection;
-use outlast_git::quoted;
+use outlast_git::{quoted, word};
 
 use crate::error::Error;
 use crate::held_up::Why;
@@ -224,19 +224,21 @@ fn rejected(rejection: &Rejection) -> Diagnostic {
         Rejection::NoTask(run, _) => {
             Diagnostic::error("task/none", ExitCode::NotFound, what).fix(format!("outlast status {run}"))
         }
-        Rejection::NeedNotLanded { need, .. } => {
-            Diagnostic::error("task/need-not-landed", ExitCode::Conflict, what).fix(format!("outlast land {need}"))
-        }
+        Rejection::NeedNotLanded { need, .. } => Diagnostic::error("task/need-not-landed", ExitCode::Conflict, what)
+            .fix(format!("outlast land {}", word(need.as_str()))),
         Rejection::NeedWithoutResult { need, .. } => {
             Diagnostic::error("task/need-without-result", ExitCode::TasksFailed, what)
-                .fix(format!("outlast retry {need}"))
+                .fix(format!("outlast retry {}", word(need.as_str())))
         }
         Rejection::RunExists(_) | Rejection::Stale(..) => Diagnostic::error("outlast/defect", ExitCode::Defect, what),
         // What is given up comes back in another run: in this one it is somebody's decision.
         Rejection::Illegal { task, state: "stale" | "discarded", .. } => {
             let told = Diagnostic::error("task/state", ExitCode::Usage, what);
-            told.fix(format!("outlast run --only {task}    # anew, with what it needs, in a run of its own"))
-                .fix("outlast status")
+            told.fix(format!(
+                "outlast run --only {}    # anew, with what it needs, in a run of its own",
+                word(task.as_str())
+            ))
+            .fix("outlast status")
         }
         Rejection::Illegal { .. } => Diagnostic::error("task/state", ExitCode::Usage, what).fix("outlast status"),
     }

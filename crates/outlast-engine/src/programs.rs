@@ -10,7 +10,7 @@ use outlast_agent::Kind;
 use outlast_core::glob::Glob;
 use outlast_core::plan::{Plan, Task};
 use outlast_core::{AgentName, Oid, TaskId};
-use outlast_git::{Kind as Entry, UserRepo, quoted};
+use outlast_git::{Kind as Entry, UserRepo, word};
 
 use crate::error::Error;
 
@@ -189,7 +189,7 @@ impl AbsentProgram {
 
     /// What to do about it.
     pub fn fix(&self) -> String {
-        let program = shell_word(&self.program);
+        let program = word(&self.program);
         match self.lack {
             Lack::Uncommitted => format!("git add {program} && git commit"),
             Lack::Ignored => format!("git add --force {program} && git commit, or name it in .worktreeinclude"),
@@ -210,10 +210,4 @@ impl fmt::Display for AbsentProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "agent `{}` cannot start: its program `{}` is not there for it", self.agent, self.program)
     }
-}
-
-/// A word that a shell takes as it is.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,@".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { quoted(text) }
 }

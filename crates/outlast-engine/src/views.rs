@@ -13,7 +13,7 @@ use outlast_core::record::{EndReason, LandingCause, RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Stage, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
-use outlast_git::quoted;
+use outlast_git::{quoted, word};
 
 use crate::held_up::{self, Tried};
 use crate::home::RepoHome;
@@ -249,7 +249,7 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
         return vec![format!("outlast resume {}", run.id)];
     }
     if task.phase == Phase::Stale {
-        let (id, task) = (&run.id, &task.id);
+        let (id, task) = (&run.id, word(task.id.as_str()));
         return vec![
             format!("outlast run --only {task}    # anew, with what it needs, in a run of its own"),
             format!("outlast discard --run {id} {task}"),
@@ -260,13 +260,13 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
     if !matches!(refused.cause, LandingCause::Conflict | LandingCause::Verify) {
         return Vec::new();
     }
-    let (id, target) = (&run.id, &run.spec.target);
+    let (id, target, task_id) = (&run.id, word(&run.spec.target), word(task.id.as_str()));
     let store = quoted(&home.store().display().to_string());
     let result = format!("refs/outlast/{id}/{}/result", task.id.slug());
-    let land = format!("outlast land --run {id} {}", task.id);
+    let land = format!("outlast land --run {id} {task_id}");
     vec![
         format!("git switch {target} && git fetch {store} {result} && git cherry-pick FETCH_HEAD && {land}"),
-        format!("outlast discard --run {id} {}", task.id),
+        format!("outlast discard --run {id} {task_id}"),
     ]
 }
 

@@ -54,7 +54,7 @@ pub use landing::{Move, MoveOutcome, TargetState};
 pub use merge::{Conflict, Merged};
 pub use refusal::Refusal;
 pub use scope::{Block, Scope, ScopeDiff};
-pub use shell::quoted;
+pub use shell::{quoted, word};
 pub use store::Store;
 pub use tree::{Change, Entry, Kind};
 pub use user::{Head, Identity, Target, UserRepo, Worktree, pinned_runs};

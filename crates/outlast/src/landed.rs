@@ -8,7 +8,7 @@ use outlast_core::run::Run;
 use outlast_core::task::Phase;
 use outlast_core::{Oid, RunId, TaskId};
 use outlast_engine::load_plan;
-use outlast_git::UserRepo;
+use outlast_git::{UserRepo, word};
 
 use crate::commands::say;
 use crate::failure::Failure;
@@ -179,7 +179,11 @@ fn apart(task: &TaskId, need: &TaskId, run: &RunId, branch: &str, retries: bool)
     let what = format!("task `{task}` needs `{need}`, which landed in run `{run}` on `{branch}`");
     let why = format!("this run would not start from that branch, and `{need}` is not done twice");
     let told = Diagnostic::error("plan/need-apart", ExitCode::Plan, what).because(why);
-    let told = told.fix(format!("git merge {branch}"));
-    let told = if retries { told.fix(format!("outlast retry --run {run} {task}    # goes on there")) } else { told };
+    let told = told.fix(format!("git merge {}", word(branch)));
+    let told = if retries {
+        told.fix(format!("outlast retry --run {run} {}    # goes on there", word(task.as_str())))
+    } else {
+        told
+    };
     told.fix("outlast run --again    # does all of it again").into()
 }

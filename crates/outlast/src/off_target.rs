@@ -11,7 +11,7 @@ use outlast_core::run::Run;
 use outlast_core::task::Phase;
 use outlast_core::{Oid, TaskId};
 use outlast_engine::RepoHome;
-use outlast_git::{Result, UserRepo, quoted};
+use outlast_git::{Result, UserRepo, quoted, word};
 
 use crate::places::Places;
 use crate::text::screen::short;
@@ -106,8 +106,8 @@ impl Off {
             true => format!("git cherry-pick {commit}"),
             false => format!("git fetch {store} refs/outlast/{run}/{slug}/result && git cherry-pick FETCH_HEAD"),
         };
-        let back = if self.is_gone { pick } else { format!("git switch {target} && {pick}") };
-        vec![back, format!("outlast run --only {}    # anew, in a run of its own, and paid for again", task.id)]
+        let back = if self.is_gone { pick } else { format!("git switch {} && {pick}", word(target)) };
+        vec![back, format!("outlast run --only {}    # anew, in a run of its own, and paid for again", word(&task.id))]
     }
 }
 

@@ -7,7 +7,7 @@ use outlast_api::{Clean as View, CleanItem, Diagnostic, ExitCode, schema};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::{Kept, Room};
-use outlast_git::{SetAside, quoted};
+use outlast_git::{SetAside, quoted, word};
 
 use crate::args::Clean;
 use crate::commands::{Given, print, print_json, say};
@@ -138,7 +138,7 @@ fn stays(core: &Core, kept: &Kept, room: &Room) -> Option<String> {
 
 /// The commands after which a task's workspace is not needed any more.
 fn what_ends_it(task: &Task, run: &RunId) -> String {
-    let id = &task.id;
+    let id = word(task.id.as_str());
     let discard = format!("`outlast discard --run {run} {id}` gives it up");
     match task.phase {
         Phase::Failed | Phase::Waiting { .. } => format!("`outlast retry --run {run} {id}` goes on with it, {discard}"),

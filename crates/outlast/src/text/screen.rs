@@ -7,6 +7,7 @@ use outlast_api::status::GROUPS;
 use outlast_api::{Status, TaskView};
 use outlast_core::Timestamp;
 use outlast_engine::{DISK_FULL, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE};
+use outlast_git::word;
 
 use crate::text::budget;
 use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled};
@@ -160,8 +161,9 @@ fn advice(status: &Status) -> Vec<String> {
         say(format!("outlast resume {run}"), "tries now, if you know that the limit is over");
     }
     if let Some(task) = status.tasks.iter().find(|task| task.state == "failed") {
-        say(format!("outlast log --run {run} {}", task.id), "shows what happened to it");
-        say(format!("outlast retry --run {run} {}", task.id), "tries it again, with its work as it is");
+        let id = word(&task.id);
+        say(format!("outlast log --run {run} {id}"), "shows what happened to it");
+        say(format!("outlast retry --run {run} {id}"), "tries it again, with its work as it is");
     }
     advice
 }
