@@ -58,9 +58,12 @@ fn everything_is_billed(world: &World, when: &str) -> bool {
     world.all_are("landed");
     let status = world.status();
     if status["budget"]["unmetered"] != 0 {
-        // Two turns of each task, and the one that was on its way once more: nothing else may be unknown.
-        let asked = (&status["budget"]["unmetered"], world.provider.bill().total.requests);
-        assert_eq!(asked, (&1.into(), 5), "{when}: {status:#}");
+        // The one that was on its way, and nothing else, may be unknown.
+        assert_eq!(status["budget"]["unmetered"], 1, "{when}: {status:#}");
+        // Two turns of each task, and that one once more. Where the kill came after it was recorded and before it was
+        // sent, the provider has not seen it the first time.
+        let asked = world.provider.bill().total.requests;
+        assert!(asked == 4 || asked == 5, "{when}: asked {asked} times: {status:#}");
         return false;
     }
     assert_eq!(told(&status), billed(world), "{when}: {status:#}");
