@@ -289,7 +289,8 @@ impl Context {
             if !std::mem::replace(&mut is_told, true) {
                 let (no_space, what) = match &obstacle {
                     Obstacle::DiskFull(_) => {
-                        (true, "the disk is full: agents wait with their next request, and go on by themselves when there is room".to_owned())
+                        let until = "agents wait with their next request, and go on by themselves when there is room";
+                        (true, format!("the disk is full: {until}"))
                     }
                     gone => (false, format!("{}; agents wait with their next request", gone.detail())),
                 };

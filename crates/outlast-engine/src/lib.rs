@@ -49,7 +49,7 @@ pub use error::Error;
 pub use fault::POINTS;
 pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
-pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE};
+pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE, checkout};
 pub use outputs::last_lines;
 pub use programs::{AbsentProgram, Lack, absent_programs};
 pub use room::{Full, Space};

@@ -152,7 +152,7 @@ pub(crate) const NOTHING_LOST: &str =
     "what its agents did last is in their workspaces; nothing is lost, no task has failed and no try is used";
 
 /// The folder that people know a repository by, from its git folder.
-fn checkout(common_dir: &Path) -> &Path {
+pub fn checkout(common_dir: &Path) -> &Path {
     common_dir.parent().filter(|_| common_dir.ends_with(".git")).unwrap_or(common_dir)
 }
 

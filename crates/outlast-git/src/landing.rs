@@ -194,7 +194,7 @@ impl UserRepo {
             None => durable::remove(&orig_head)?,
         }
         if answer.code().is_some() {
-            // A branch or HEAD that is locked, or a hook that says no: git finds out when all is written, and leaves it so.
+            // A branch or HEAD that is locked: git finds out when all is written, and leaves it so.
             let is_left = !was_staged && self.has_staged(&path, step)?;
             if is_left && !self.take_back(&path, step, lock)? {
                 let lock = (!was_locked && index_lock.exists()).then_some(index_lock);

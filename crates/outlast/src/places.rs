@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::{PlanFiles, UserConfig, load};
-use outlast_engine::{Home, Obstacle, RepoHome};
+use outlast_engine::{Home, Obstacle, RepoHome, checkout};
 use outlast_git::UserRepo;
 
 use crate::args::Args;
@@ -57,7 +57,7 @@ impl Places {
         let around = UserRepo::around(&self.cwd).map_err(outlast_engine::Error::from)?;
         let is_here = around.is_some_and(|common_dir| self.home.repository(&common_dir).root() == home.root());
         let Some(common_dir) = home.lender().filter(|_| !is_here) else { return self.repository() };
-        let checkout = common_dir.parent().filter(|_| common_dir.ends_with(".git")).unwrap_or(&common_dir);
+        let checkout = checkout(&common_dir);
         let repository = UserRepo::open(checkout).map_err(|error| {
             let what = format!("the run belongs to the repository `{}`, which cannot be worked on", checkout.display());
             let told = Diagnostic::error("repository/elsewhere", ExitCode::Repository, what).because(error.to_string());
@@ -116,8 +116,10 @@ fn elsewhere(gone: &Obstacle, found: Option<&Path>) -> Failure {
     let told = gone.told(None, found);
     let what = match gone {
         Obstacle::RepositoryGone(common_dir) => {
-            let checkout = common_dir.parent().filter(|_| common_dir.ends_with(".git")).unwrap_or(common_dir);
-            format!("the run belongs to the repository `{}`, which is not there any more", checkout.display())
+            format!(
+                "the run belongs to the repository `{}`, which is not there any more",
+                checkout(common_dir).display()
+            )
         }
         _ => told.what.clone(),
     };

@@ -6,7 +6,7 @@ use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{RunId, TaskId};
 use outlast_engine::load_plan;
-use outlast_git::{SetAside, quoted};
+use outlast_git::{SetAside, quoted, word};
 
 use super::found::Found;
 use crate::selection::Journalled;
@@ -47,12 +47,12 @@ fn records(journalled: &Journalled) -> Vec<Found> {
         Found::warning(NAME, detail).fix(match task {
             Some(task) if !is_over(task) => format!(
                 "outlast resume {run}    # sets it aside and goes on from what was kept; `outlast discard --run {run} {}` gives it up",
-                task.id
+                word(task.id.as_str())
             ),
             _ => {
                 let tree = journalled.home.workspaces().join(run.as_str()).join(slug.as_str());
-                let word = |path: &Path| quoted(&path.display().to_string());
-                format!("look into {tree}, then: rm -rf {tree} {}", word(record), tree = word(&tree))
+                let place = |path: &Path| quoted(&path.display().to_string());
+                format!("look into {tree}, then: rm -rf {tree} {}", place(record), tree = place(&tree))
             }
         })
     };
