@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::status::LeftOut;
+
 /// A request to a running engine's local API: `POST /v1/act`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "act")]
@@ -104,6 +106,21 @@ pub struct ActedTask {
     /// The command that brings that back, as a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub get_back: Option<String>,
+    /// Tasks that come to no result any more because this one was discarded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependants: Vec<Dependant>,
+}
+
+/// A task that was built on another one, or waited for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependant {
+    /// Its id.
+    pub id: String,
+    /// What it is now: `blocked`, or `stale` where it had begun.
+    pub state: String,
+    /// The command that does it anew, where that is another than to do the other one again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
 }
 
 /// What an agent has noted of its task: `outlast/noted/v1`.
@@ -166,6 +183,9 @@ pub struct Diff {
     pub workspace: Option<String>,
     /// Every changed path.
     pub files: Vec<FileChange>,
+    /// Files that the workspace alone holds, and that are no part of this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// The patch, as git prints it; bytes that are no text are replaced.
     pub patch: String,
 }

@@ -10,12 +10,13 @@ pub mod exit;
 pub mod status;
 pub mod time;
 
-pub use acts::{Act, Acted, ActedTask, Check, Clean, CleanItem, Diff, Doctor, FileChange, LogLine, Noted};
+pub use acts::{Act, Acted, ActedTask, Check, Clean, CleanItem, Dependant, Diff, Doctor, FileChange, LogLine, Noted};
 pub use check::{CheckView, EdgeView, EstimateView, FindingView};
 pub use diagnostic::{Diagnostic, Failure, Severity};
 pub use exit::ExitCode;
 pub use status::{
-    AccountView, BudgetView, EngineView, ReachedView, RunLine, Runs, Status, TaskView, TokensView, WindowView, group_of,
+    AccountView, BudgetView, EngineView, LeftOut, ReachedView, RunLine, Runs, Status, TaskView, TokensView, WindowView,
+    group_of,
 };
 pub use time::rfc3339;
 

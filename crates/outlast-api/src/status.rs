@@ -52,6 +52,9 @@ pub struct TaskView {
     /// What a person can do about it: commands, the first of which is the likeliest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fix: Vec<String>,
+    /// Files that its workspace alone holds: they are in no checkpoint and land nowhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// When it goes on by itself, RFC 3339.
     pub reset_at: Option<String>,
     /// How many attempts were started.
@@ -77,6 +80,17 @@ pub struct TaskView {
     /// Whether somebody has taken that off the target again: the state stays `landed`, and nothing is done anew by itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub off_target: bool,
+}
+
+/// A file that a checkpoint could not take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The path in the workspace; a folder where none of it could be taken.
+    pub path: String,
+    /// Why, for people.
+    pub why: String,
+    /// Whether it is inside the task's scope.
+    pub in_scope: bool,
 }
 
 /// Tokens by kind; a kind that a provider did not state is absent.

@@ -32,6 +32,7 @@ fn untouched() -> TaskView {
         cause: None,
         detail: None,
         fix: Vec::new(),
+        left_out: Vec::new(),
         reset_at: None,
         attempts: 0,
         turns: 0,
@@ -55,6 +56,7 @@ fn status_knows_what_it_does_not_know() {
         cause: Some(text("window_quota")),
         detail: Some(text("the 5 h window of `max` is used up")),
         fix: vec![text("outlast retry a")],
+        left_out: Vec::new(),
         reset_at: Some(text(AT)),
         attempts: 2,
         turns: 14,
@@ -189,6 +191,7 @@ fn acts_are_told_task_by_task() {
         kept: None,
         archive: None,
         get_back: None,
+        dependants: Vec::new(),
     };
     let refused = ActedTask {
         id: text("b"),
@@ -199,6 +202,7 @@ fn acts_are_told_task_by_task() {
         kept: None,
         archive: None,
         get_back: None,
+        dependants: Vec::new(),
     };
     insta::assert_json_snapshot!(
         "act",
@@ -232,6 +236,7 @@ fn a_diff_tells_what_is_outside_the_scope() {
         base: text("b0"),
         commit: text("c0"),
         files: vec![file],
+        left_out: Vec::new(),
         patch: text("diff --git …"),
     }));
 }

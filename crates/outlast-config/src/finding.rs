@@ -98,6 +98,18 @@ codes! {
     AgentCommand = "plan/agent-command", Error, "An agent is started by its kind's own recipe or, for the kind `command`, by its command.";
     /// The program of an agent is to come from the repository, and is not committed there.
     AgentProgram = "plan/agent-program", Error, "Agents work on what is committed: every try of every task would end before it began.";
+    /// The program of a command of the plan is to come from the repository, and is not committed there.
+    CommandProgram = "plan/command-program", Error, "The command could not pass: every try of the task would be paid for and used up.";
+    /// The program of a command of the plan is not on this host.
+    ProgramMissing = "host/program-missing", Error, "The command could not pass: every try of the task would be paid for and used up.";
+    /// The program of an agent is not on this host.
+    AgentMissing = "host/agent-missing", Error, "The task has nobody to do it here.";
+    /// An agent that chooses no model by itself, and is given none.
+    NoModel = "plan/no-model", Error, "The agent would start and have nothing to ask.";
+    /// An agent that no account of the user's answers.
+    NoAccount = "config/no-account", Warning, "The agent's requests would have nowhere to go.";
+    /// A model that none of an agent's accounts is for.
+    ModelNotAllowed = "plan/model-not-allowed", Error, "The gateway would refuse each request of the agent, and every try of the task would be used up.";
     /// A setting of the plan above the user's ceiling.
     AboveCeiling = "plan/above-ceiling", Warning, "Your own configuration sets the ceiling; a plan cannot raise it.";
     /// `auto` concurrency that the user's ceiling cuts.

@@ -20,6 +20,7 @@ mod plan;
 mod reader;
 mod reference;
 mod refname;
+mod shell;
 mod source;
 mod starter;
 mod suggest;
@@ -31,9 +32,11 @@ pub use approval::{approval_hash, content_hash};
 pub use finding::{Code, Finding, Severity};
 pub use plan::{Batch, Checked, PlanFiles, read_plan};
 pub use reference::{COMMAND_VARIABLES, VARIABLES, reference};
+pub use shell::simple_commands;
 pub use source::Source;
 pub use starter::{Facts, starter};
 pub use units::{Hours, usd_micros};
 pub use user::{
-    Account, Ceiling, KeyCommand, KeySource, Limits, Login, Provider, UserChecked, UserConfig, is_for_model, read_user,
+    Account, Ceiling, KeyCommand, KeySource, Limits, Login, Provider, UserChecked, UserConfig, is_for_model,
+    may_be_for_model, read_user,
 };

@@ -135,7 +135,10 @@ An unknown key is an error. Paths and globs are relative to the repository's roo
 `m`, `s`, `ms`, large to small: `\"90s\"`, `\"1h30m\"`.
 
 Commands of a plan (`setup`, `verify`, `steps`, and the `command` of agents) run on your machine, in a sandbox, and only
-after you have approved them once: `outlast check` lists them.
+after you have approved them once: `outlast check` lists them. `check` and `run` refuse a plan of which it can be seen that a
+command cannot pass: its program is neither on the `PATH` nor, by its path, in the commit that the run starts from, and neither
+`setup`, a needed task nor the task itself may make it. One that turns out not to be there ends its task (`no_program`); no try is
+used, and no further agent is paid.
 ";
 
 const COMMAND: &str = "

@@ -13,7 +13,7 @@ use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency};
 pub use account::{Account, KeyCommand, KeySource, Limits, Login, Provider};
 #[cfg(test)]
 pub(crate) use account::{KEYS as ACCOUNT, LIMITS};
-pub use models::is_for_model;
+pub use models::{is_for_model, may_be_for_model};
 
 use crate::document::{Table, Value, toml};
 use crate::layer::{note_syntax, read_budget};

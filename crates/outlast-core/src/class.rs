@@ -50,6 +50,8 @@ pub enum Class {
     Conflict,
     /// The task's verify commands do not pass.
     Verify,
+    /// A command of the plan names a program that is not there, and that no agent can put there.
+    NoProgram,
     /// The agent asks a person something.
     Question,
     /// The agent lacks something that it cannot get by itself.
@@ -86,7 +88,9 @@ impl Class {
             | Self::OwnBudget
             | Self::ContextNearFull
             | Self::Hours => Remedy::Later,
-            Self::Billing | Self::Auth | Self::Setup | Self::Question | Self::MissingDependency => Remedy::Person,
+            Self::Billing | Self::Auth | Self::Setup | Self::NoProgram | Self::Question | Self::MissingDependency => {
+                Remedy::Person
+            }
             Self::ContextOverflow
             | Self::NotAnError
             | Self::Unknown
@@ -129,6 +133,7 @@ impl Class {
             Self::Scope => "scope",
             Self::Conflict => "conflict",
             Self::Verify => "verify",
+            Self::NoProgram => "no_program",
             Self::Question => "question",
             Self::MissingDependency => "missing_dependency",
             Self::GaveUp => "gave_up",

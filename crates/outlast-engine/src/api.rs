@@ -201,6 +201,7 @@ fn acted(
             kept: None,
             archive: None,
             get_back: None,
+            dependants: Vec::new(),
         }
     });
     lines.collect()

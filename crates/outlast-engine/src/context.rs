@@ -41,7 +41,7 @@ pub(crate) struct Context {
     /// Every account, in the user's order of preference.
     pub(crate) accounts: Vec<AccountId>,
     /// What is known of them, in the same order.
-    infos: Vec<AccountInfo>,
+    pub(crate) infos: Vec<AccountInfo>,
     /// What attempts were told by providers that no waiting mends.
     pub(crate) passed: Arc<PassedRefusals>,
     /// Who does the same over and over.
@@ -236,9 +236,13 @@ impl Context {
         only_if_changed: bool,
     ) -> Result<(Oid, Vec<Note>), Error> {
         let known = self.task_facts(&id.run, &id.task).await?;
-        let (id, at) = (id.clone(), crate::state_loop::now());
+        let (of, id, at) = (id.clone(), id.clone(), crate::state_loop::now());
         let keep = move |git: &Repositories| git.checkpoint(&id, known.checkpoint, &why, at, only_if_changed);
         let kept = self.in_git(keep).await?;
+        // Work is kept also where the copy of the plan is damaged: its scope is not known then.
+        let plan = self.plan(&of.run).await.ok();
+        let task = plan.as_ref().and_then(|plan| plan.task(&of.task));
+        crate::left_out::note(&self.home, &of, task, &kept.notes)?;
         Ok((kept.commit, kept.notes))
     }
 

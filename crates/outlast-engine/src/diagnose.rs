@@ -49,6 +49,11 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::ModelMissing { agent, .. } => {
             plain("plan/no-model", ExitCode::Plan).fix(format!("add model = \"…\" to [agent.{agent}]"))
         }
+        Error::ModelNotAllowed { model, accounts, .. } => {
+            plain("plan/model-not-allowed", ExitCode::Plan).because(accounts.clone()).fix(format!(
+                "add \"{model}\" to `models` of one of them in your own config.toml, or name another `model`"
+            ))
+        }
         Error::NoAccount { .. } => plain("config/no-account", ExitCode::Plan)
             .because("only your own config.toml may name an account")
             .fix("add [account.NAME] with provider and key_env (or login) to it; `outlast doctor` says where it is"),

@@ -72,6 +72,16 @@ pub enum Error {
         /// Its kind.
         kind: &'static str,
     },
+    /// No account that an agent may use is for the model it is to ask for.
+    #[error("agent `{agent}` is to use the model `{model}`, and no account it may use is for that")]
+    ModelNotAllowed {
+        /// Which agent.
+        agent: outlast_core::AgentName,
+        /// The model.
+        model: String,
+        /// What its accounts are for.
+        accounts: String,
+    },
     /// Nobody pays for an agent.
     #[error("agent `{agent}` has no account to use")]
     NoAccount {

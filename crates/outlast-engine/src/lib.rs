@@ -21,6 +21,7 @@ mod held_up;
 mod home;
 mod kept;
 mod keys;
+mod left_out;
 mod loops;
 mod moves;
 mod notes;
@@ -49,15 +50,16 @@ pub use error::Error;
 pub use fault::POINTS;
 pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
+pub use left_out::left_out;
 pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE, checkout};
 pub use outputs::last_lines;
-pub use programs::{AbsentProgram, Lack, absent_programs};
+pub use programs::{AbsentProgram, Lack, Starts, absent_programs};
 pub use room::{Full, Space};
 pub use runs::{
     Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, unless_full, until_held_up, until_parked,
     until_settled, until_tasks_settled,
 };
-pub use start::{Start, assigned, start};
+pub use start::{Start, assigned, start, unable_agents};
 pub use state_loop::LoopHandle;
 pub use store::{record as read_record, replay};
 pub use toolchain::Toolchain;

@@ -95,7 +95,8 @@ pub(crate) fn lacking(report: &Report) -> Option<String> {
     (!lacks.is_empty()).then(|| format!("in workspaces {}", lacks.join("; ")))
 }
 
-fn why(reason: &SkipReason) -> String {
+/// Why a path was not taken.
+pub(crate) fn why(reason: &SkipReason) -> String {
     match reason {
         SkipReason::TooLarge { bytes } => format!("{bytes} bytes, more than {FILE_LIMIT_DEFAULT}"),
         SkipReason::Unreadable => "it cannot be read".to_owned(),

@@ -1,26 +1,29 @@
-//! Programs of agents that are to come from the repository: whether the commit that tasks start from holds them.
+//! Programs that a plan starts, agents' and its own commands': whether they are where they will be looked for.
 //!
-//! A workspace holds what is committed and nothing else of a checkout. A program that is not there would end every try of
-//! every task before it began.
+//! A workspace holds what is committed and nothing else of a checkout, and a command finds what is on the `PATH` of whoever
+//! runs outlast. A program that is in neither would end every try of every task, an agent's before it began and a `verify`'s
+//! after its agent was paid.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use outlast_agent::Kind;
+use outlast_config::simple_commands;
 use outlast_core::glob::Glob;
 use outlast_core::plan::{Plan, Task};
 use outlast_core::{AgentName, Oid, TaskId};
 use outlast_git::{Kind as Entry, UserRepo, word};
 
 use crate::error::Error;
+use crate::toolchain::Toolchain;
 
-/// A file that an agent is started from and that its workspaces would not hold as it has to be.
+/// A program that would not be where it is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentProgram {
-    /// The agent.
-    pub agent: AgentName,
-    /// The first task of the plan that is given to it.
-    pub task: TaskId,
+    /// What is started from it.
+    pub starts: Starts,
+    /// The first task of the plan that needs it; none where all do.
+    pub task: Option<TaskId>,
     /// The file, as the plan names it.
     pub program: String,
     /// The commit that tasks start from.
@@ -29,6 +32,20 @@ pub struct AbsentProgram {
     pub target: Option<String>,
     /// What is wrong.
     pub lack: Lack,
+}
+
+/// What is started from a program.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Starts {
+    /// An agent.
+    Agent(AgentName),
+    /// A command of the plan.
+    Command {
+        /// The key that it stands under: `setup`, `verify` or `steps`.
+        key: &'static str,
+        /// As it stands there.
+        command: String,
+    },
 }
 
 /// What is wrong with a program of the repository.
@@ -48,6 +65,17 @@ pub enum Lack {
     Folder,
     /// Its path leads out of the workspace.
     Outside,
+    /// It is named without a path, and is not on the `PATH`.
+    NotOnPath,
+    /// It is named by its whole path, and nothing that can be executed is there.
+    NotOnHost,
+}
+
+impl Lack {
+    /// Whether it is this host that lacks it, and not what the plan starts from.
+    pub const fn is_of_the_host(self) -> bool {
+        matches!(self, Self::NotOnPath | Self::NotOnHost)
+    }
 }
 
 /// Programs that read their script from the file that their first argument names.
@@ -56,36 +84,162 @@ const INTERPRETERS: [&str; 16] = [
     "lua", "Rscript",
 ];
 
-/// Every program of the plan's tasks that would not be where it is looked for, once per agent.
+/// Every program of the plan's tasks that would not be where it is looked for, once for each agent and each command.
 ///
-/// What an earlier task may write or `setup` may make is not found fault with.
+/// What an earlier task may write or `setup` may make is not found fault with, nor for a command what its own task may.
 ///
 /// # Errors
 /// Where the repository cannot be read.
-pub fn absent_programs(plan: &Plan, user: &UserRepo, commit: &Oid) -> Result<Vec<AbsentProgram>, Error> {
+pub fn absent_programs(
+    plan: &Plan,
+    user: &UserRepo,
+    commit: &Oid,
+    toolchain: &Toolchain,
+) -> Result<Vec<AbsentProgram>, Error> {
+    let look = Look { plan, user, commit, toolchain };
     let mut absent: Vec<AbsentProgram> = Vec::new();
     let mut seen = BTreeSet::new();
+    for (number, command) in plan.run.setup.iter().enumerate() {
+        let maker = if number == 0 { Maker::Nobody } else { Maker::Setup };
+        absent.extend(look.command("setup", command, None, maker)?);
+    }
     for task in &plan.tasks {
-        let Some(agent) = plan.agent(task).filter(|agent| Kind::from_name(&agent.kind) == Some(Kind::Command)) else {
-            continue;
-        };
-        for (program, is_executed) in files(&agent.command) {
-            if !seen.insert((&task.agent, program)) {
-                continue;
+        if let Some(agent) = plan.agent(task).filter(|agent| Kind::from_name(&agent.kind) == Some(Kind::Command))
+            && seen.insert(Starts::Agent(task.agent.clone()))
+        {
+            let starts = Starts::Agent(task.agent.clone());
+            absent.extend(look.files(&agent.command, &starts, Some(task), Maker::Needs(task))?);
+        }
+        let steps = task.steps.iter().filter_map(|step| step.command.as_ref());
+        let commands = task.verify.iter().map(|command| ("verify", command)).chain(steps.map(|step| ("steps", step)));
+        for (key, command) in commands {
+            if !seen.contains(&Starts::Command { key, command: command.clone() }) {
+                let found = look.command(key, command, Some(task), Maker::Itself(task))?;
+                seen.extend(found.iter().map(|absent| absent.starts.clone()));
+                absent.extend(found);
             }
-            let Some(lack) = lack(plan, task, user, commit, program, is_executed)? else { continue };
-            let (agent, task, program) = (task.agent.clone(), task.id.clone(), program.to_owned());
-            absent.push(AbsentProgram {
-                agent,
-                task,
-                program,
-                commit: commit.clone(),
-                target: plan.run.target.clone(),
-                lack,
-            });
         }
     }
     Ok(absent)
+}
+
+/// Who may have made a file of a workspace before it is started.
+#[derive(Clone, Copy)]
+enum Maker<'a> {
+    Nobody,
+    /// A `setup` command before it.
+    Setup,
+    /// As that, or a task that this one needs.
+    Needs(&'a Task),
+    /// As that, or the task itself.
+    Itself(&'a Task),
+}
+
+/// What programs are looked for in.
+struct Look<'a> {
+    plan: &'a Plan,
+    user: &'a UserRepo,
+    commit: &'a Oid,
+    toolchain: &'a Toolchain,
+}
+
+impl Look<'_> {
+    /// What a command of the plan cannot pass without, and is not there.
+    fn command(
+        &self,
+        key: &'static str,
+        command: &str,
+        task: Option<&Task>,
+        maker: Maker<'_>,
+    ) -> Result<Vec<AbsentProgram>, Error> {
+        let starts = Starts::Command { key, command: command.to_owned() };
+        let mut absent = Vec::new();
+        for words in simple_commands(command) {
+            let program = words.first().map(String::as_str).unwrap_or_default();
+            match self.toolchain.lacks(program) {
+                Some(lack) => absent.push(self.absent(&starts, task, program, lack)),
+                None => absent.extend(self.files(&words, &starts, task, maker)?),
+            }
+        }
+        Ok(absent)
+    }
+
+    /// The files of a workspace that a command is started from, as far as they would not be there.
+    fn files(
+        &self,
+        command: &[String],
+        starts: &Starts,
+        task: Option<&Task>,
+        maker: Maker<'_>,
+    ) -> Result<Vec<AbsentProgram>, Error> {
+        let mut absent = Vec::new();
+        for (program, is_executed) in files(command) {
+            let lack = self.lack(program, is_executed, maker)?;
+            absent.extend(lack.map(|lack| self.absent(starts, task, program, lack)));
+        }
+        Ok(absent)
+    }
+
+    fn absent(&self, starts: &Starts, task: Option<&Task>, program: &str, lack: Lack) -> AbsentProgram {
+        AbsentProgram {
+            starts: starts.clone(),
+            task: task.map(|task| task.id.clone()),
+            program: program.to_owned(),
+            commit: self.commit.clone(),
+            target: self.plan.run.target.clone(),
+            lack,
+        }
+    }
+
+    fn lack(&self, program: &str, is_executed: bool, maker: Maker<'_>) -> Result<Option<Lack>, Error> {
+        let Some(path) = plain(program) else { return Ok(Some(Lack::Outside)) };
+        let by_itself = matches!(maker, Maker::Itself(task) if may_write(task, &path));
+        match self.user.entry(self.commit, &path)? {
+            Some(Entry::File) => Ok((is_executed && !by_itself).then_some(Lack::NotExecutable)),
+            Some(_) => Ok(None),
+            None if by_itself || self.may_be_written(maker, &path) => Ok(None),
+            // Only a target that is there already is another start than HEAD.
+            None if self.user.entry(&self.user.head()?.commit, &path)?.is_some() => Ok(Some(Lack::Elsewhere)),
+            None => self.not_committed(maker, &path),
+        }
+    }
+
+    /// What is wrong with a file that the commit does not hold.
+    fn not_committed(&self, maker: Maker<'_>, path: &str) -> Result<Option<Lack>, Error> {
+        let may_be_made = !matches!(maker, Maker::Nobody) && !self.plan.run.setup.is_empty();
+        let here = self.user.root().join(path);
+        Ok(if here.is_dir() {
+            Some(Lack::Folder)
+        } else if !here.exists() {
+            (!may_be_made).then_some(Lack::Missing)
+        } else if !self.user.is_ignored(path)? {
+            Some(Lack::Uncommitted)
+        } else {
+            (!may_be_made && !self.user.is_brought_along(path)?).then_some(Lack::Ignored)
+        })
+    }
+
+    /// Whether a task that this one starts from may write the file.
+    fn may_be_written(&self, maker: Maker<'_>, path: &str) -> bool {
+        let (Maker::Needs(task) | Maker::Itself(task)) = maker else { return false };
+        let mut needs: Vec<&TaskId> = task.needs.iter().collect();
+        let mut next = 0;
+        while let Some(need) = needs.get(next).and_then(|id| self.plan.task(id)) {
+            next += 1;
+            if may_write(need, path) {
+                return true;
+            }
+            let more: Vec<&TaskId> = need.needs.iter().filter(|id| !needs.contains(id)).collect();
+            needs.extend(more);
+        }
+        false
+    }
+}
+
+/// Whether a task may write a file of the repository.
+pub(crate) fn may_write(task: &Task, path: &str) -> bool {
+    let covers = |glob: &String| Glob::parse(glob).is_ok_and(|glob| glob.covers(path.as_bytes()));
+    task.writes.is_empty() || task.writes.iter().any(covers)
 }
 
 /// The files of a workspace that a command is started from, and whether each is executed itself.
@@ -103,42 +257,8 @@ fn files(command: &[String]) -> Vec<(&str, bool)> {
     }
 }
 
-fn lack(
-    plan: &Plan,
-    task: &Task,
-    user: &UserRepo,
-    commit: &Oid,
-    program: &str,
-    is_executed: bool,
-) -> Result<Option<Lack>, Error> {
-    let Some(path) = plain(program) else { return Ok(Some(Lack::Outside)) };
-    match user.entry(commit, &path)? {
-        Some(Entry::File) => Ok(is_executed.then_some(Lack::NotExecutable)),
-        Some(_) => Ok(None),
-        None if may_be_written(plan, task, &path) => Ok(None),
-        // Only a target that is there already is another start than HEAD.
-        None if user.entry(&user.head()?.commit, &path)?.is_some() => Ok(Some(Lack::Elsewhere)),
-        None => absent(plan, user, &path),
-    }
-}
-
-/// What is wrong with a file that the commit does not hold.
-fn absent(plan: &Plan, user: &UserRepo, path: &str) -> Result<Option<Lack>, Error> {
-    let may_be_made = !plan.run.setup.is_empty();
-    let here = user.root().join(path);
-    Ok(if here.is_dir() {
-        Some(Lack::Folder)
-    } else if !here.exists() {
-        (!may_be_made).then_some(Lack::Missing)
-    } else if !user.is_ignored(path)? {
-        Some(Lack::Uncommitted)
-    } else {
-        (!may_be_made && !user.is_brought_along(path)?).then_some(Lack::Ignored)
-    })
-}
-
 /// A path without `.` and without detours; nothing where it leads out of the workspace.
-fn plain(path: &str) -> Option<String> {
+pub(crate) fn plain(path: &str) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
         if part == ".." {
@@ -148,22 +268,6 @@ fn plain(path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
-}
-
-/// Whether a task that this one starts from may write the file.
-fn may_be_written(plan: &Plan, task: &Task, path: &str) -> bool {
-    let mut needs: Vec<&TaskId> = task.needs.iter().collect();
-    let mut next = 0;
-    while let Some(need) = needs.get(next).and_then(|id| plan.task(id)) {
-        next += 1;
-        let covers = |glob: &String| Glob::parse(glob).is_ok_and(|glob| glob.covers(path.as_bytes()));
-        if need.writes.is_empty() || need.writes.iter().any(covers) {
-            return true;
-        }
-        let more: Vec<&TaskId> = need.needs.iter().filter(|id| !needs.contains(id)).collect();
-        needs.extend(more);
-    }
-    false
 }
 
 impl AbsentProgram {
@@ -184,6 +288,8 @@ impl AbsentProgram {
             }
             Lack::Folder => "it is a folder".to_owned(),
             Lack::Outside => "its path leads out of the workspace, which holds the repository alone".to_owned(),
+            Lack::NotOnPath => "it is not on the PATH, and nothing that a task does can put it there".to_owned(),
+            Lack::NotOnHost => "there is no such program on this host".to_owned(),
         }
     }
 
@@ -199,15 +305,27 @@ impl AbsentProgram {
                 None => "commit it there".to_owned(),
             },
             Lack::Missing | Lack::Folder => {
-                format!("name a program that is committed, or one on the PATH, in `command` of [agent.{}]", self.agent)
+                let place = match &self.starts {
+                    Starts::Agent(agent) => format!("`command` of [agent.{agent}]"),
+                    Starts::Command { key, .. } => format!("`{key}`"),
+                };
+                format!("name a program that is committed, or one on the PATH, in {place}")
             }
             Lack::Outside => "name it by its whole path, or commit it to the repository".to_owned(),
+            Lack::NotOnPath | Lack::NotOnHost => format!("install {program}, or name it as it is called here"),
         }
     }
 }
 
 impl fmt::Display for AbsentProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "agent `{}` cannot start: its program `{}` is not there for it", self.agent, self.program)
+        match &self.starts {
+            Starts::Agent(agent) => {
+                write!(f, "agent `{agent}` cannot start: its program `{}` is not there for it", self.program)
+            }
+            Starts::Command { key, command } => {
+                write!(f, "`{command}` of `{key}` cannot run: its program `{}` is not there for it", self.program)
+            }
+        }
     }
 }

@@ -151,6 +151,11 @@ impl Repositories {
         Ok(workspace.checkpoint(&self.store, &self.user, &spec)?)
     }
 
+    /// Notes that what differs in a workspace from its last checkpoint was made by a command of the plan.
+    pub(crate) fn note_made(&self, run: &RunId, task: &TaskId) -> Result<(), Error> {
+        Ok(Workspace::open(&self.store, run, task)?.note_made(&self.store)?)
+    }
+
     /// What of a change is in the task's scope. A task without `writes` may change anything.
     pub(crate) fn split(&self, base: &Oid, end: &Oid, writes: &[String]) -> Result<ScopeDiff, Error> {
         let scope = if writes.is_empty() { Scope::everything() } else { Scope::new(writes)? };

@@ -2,18 +2,22 @@
 //!
 //! Everything that can be refused is refused before the first record: then nothing has been changed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use outlast_agent::{Kind, adapter};
+use outlast_config::may_be_for_model;
 use outlast_core::admit::Command;
 use outlast_core::budget::Allowed;
-use outlast_core::plan::{Budget, CONCURRENCY_AUTO, Concurrency, Land, Plan, Task};
+use outlast_core::plan::{AgentSpec, Budget, CONCURRENCY_AUTO, Concurrency, Land, Plan, Task};
 use outlast_core::record::{Assigned, RunSpec, TaskSpec};
-use outlast_core::{AgentName, Oid, RunId, TaskId};
+use outlast_core::{AccountId, AgentName, Oid, RunId, TaskId};
 
+use crate::asks::AccountInfo;
 use crate::context::{Context, accounts_for, keep_plan};
 use crate::engine::{Account, Engine};
 use crate::error::Error;
+use crate::toolchain::Toolchain;
 
 /// A run that is about to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +36,9 @@ pub struct Start {
 /// Where the repository, the target, the accounts or the agents do not allow it.
 pub async fn start(engine: &Engine, plan: &Plan) -> Result<Start, Error> {
     let context = engine.context()?;
-    check_agents(context, plan)?;
+    if let Some((_, error)) = hindrances(plan, &context.infos, &context.toolchain).into_iter().next() {
+        return Err(error);
+    }
     let tasks = plan.tasks.iter().map(|task| Ok((task.id.clone(), task_spec(context, plan, task)?)));
     let tasks = tasks.collect::<Result<Vec<(TaskId, TaskSpec)>, Error>>()?;
     let run = new_id(engine, plan).await?;
@@ -65,27 +71,81 @@ fn allowed(budget: Budget) -> Allowed {
     Allowed { usd_nanos: budget.usd_micros.map(|micros| micros.saturating_mul(1000)), tokens: budget.tokens }
 }
 
-/// Refuses a plan whose agents are not on this host, or have no model: no attempt is spent to find out.
-fn check_agents(context: &Context, plan: &Plan) -> Result<(), Error> {
+/// What keeps agents of a plan from starting on this host, or from being answered, each with the first task that it keeps back.
+/// Nothing is spent to find out.
+pub fn unable_agents(plan: &Plan, accounts: &[Account], toolchain: &Toolchain) -> Vec<(TaskId, Error)> {
+    let infos: Vec<_> = accounts.iter().map(crate::engine::info).collect();
+    hindrances(plan, &infos, toolchain)
+}
+
+fn hindrances(plan: &Plan, infos: &[AccountInfo], toolchain: &Toolchain) -> Vec<(TaskId, Error)> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
     for task in &plan.tasks {
         let Some(agent) = plan.agent(task) else { continue };
-        let kind = Kind::from_name(&agent.kind).ok_or_else(|| Error::AgentMissing { program: agent.kind.clone() })?;
-        if adapter(kind).needs_model() && plan.model(task).is_none() {
-            return Err(Error::ModelMissing { agent: task.agent.clone(), kind: kind.name() });
-        }
-        let program = match kind.program() {
-            Some(program) => program.to_owned(),
-            None => agent.command.first().cloned().unwrap_or_default(),
-        };
-        let is_path = program.contains('/');
-        let there = if is_path { Path::new(&program).exists() } else { context.toolchain.find(&program).is_some() };
-        // A path without a root lies in the workspace, which does not exist yet.
-        let in_workspace = is_path && !program.starts_with('/');
-        if !there && !in_workspace {
-            return Err(Error::AgentMissing { program });
+        let model = plan.model(task);
+        if seen.insert((&task.agent, model)) {
+            let checked = check_agent(&task.agent, agent, model, infos, toolchain);
+            found.extend(checked.err().map(|error| (task.id.clone(), error)));
         }
     }
-    Ok(())
+    // What is wrong with the plan is told before what this host lacks.
+    found.sort_by_key(|(_, error)| matches!(error, Error::AgentMissing { .. }));
+    found
+}
+
+fn check_agent(
+    name: &AgentName,
+    agent: &AgentSpec,
+    model: Option<&str>,
+    infos: &[AccountInfo],
+    toolchain: &Toolchain,
+) -> Result<(), Error> {
+    let kind = Kind::from_name(&agent.kind).ok_or_else(|| Error::AgentMissing { program: agent.kind.clone() })?;
+    if adapter(kind).needs_model() && model.is_none() {
+        return Err(Error::ModelMissing { agent: name.clone(), kind: kind.name() });
+    }
+    let is_command = kind == Kind::Command;
+    let accounts = accounts_for(infos, agent, kind);
+    if accounts.is_empty() && !is_command {
+        return Err(Error::NoAccount { agent: name.clone() });
+    }
+    check_model(name, agent, kind, model, infos, &accounts)?;
+    let program = match kind.program() {
+        Some(program) => program.to_owned(),
+        None => agent.command.first().cloned().unwrap_or_default(),
+    };
+    // A path without a root lies in the workspace, which does not exist yet.
+    let there = match program.contains('/') {
+        true => !program.starts_with('/') || Path::new(&program).exists(),
+        false => toolchain.find(&program).is_some(),
+    };
+    if there { Ok(()) } else { Err(Error::AgentMissing { program }) }
+}
+
+/// Refuses a model that none of an agent's accounts is for: each of its requests would be.
+fn check_model(
+    name: &AgentName,
+    agent: &AgentSpec,
+    kind: Kind,
+    model: Option<&str>,
+    infos: &[AccountInfo],
+    accounts: &[AccountId],
+) -> Result<(), Error> {
+    // A command may ask for another model than it is told, or of somebody else: only one that is told it, and that is to use
+    // accounts, is taken at its word.
+    let is_told = || {
+        let holds = |text: &String| text.contains("{model}");
+        !agent.accounts.is_empty() && (agent.command.iter().any(holds) || agent.env.values().any(holds))
+    };
+    let Some(model) = model.filter(|_| kind != Kind::Command || is_told()) else { return Ok(()) };
+    let may_use: Vec<&AccountInfo> = infos.iter().filter(|info| accounts.contains(&info.id)).collect();
+    if may_use.is_empty() || may_use.iter().any(|info| may_be_for_model(&info.models, model)) {
+        return Ok(());
+    }
+    let are_for = may_use.iter().map(|info| format!("`{}` is for {}", info.id, info.models.join(", ")));
+    let accounts = are_for.collect::<Vec<_>>().join("; ");
+    Err(Error::ModelNotAllowed { agent: name.clone(), model: model.to_owned(), accounts })
 }
 
 fn task_spec(context: &Context, plan: &Plan, task: &Task) -> Result<TaskSpec, Error> {
@@ -131,6 +191,7 @@ pub fn assigned(plan: &Plan, agent: &str, accounts: &[Account]) -> Result<Assign
     if accounts.is_empty() && !is_command {
         return Err(Error::NoAccount { agent: name });
     }
+    check_model(&name, spec, kind, spec.model.as_deref(), &infos, &accounts)?;
     Ok(Assigned { agent: name, needs_quota: !is_command || !spec.accounts.is_empty(), accounts })
 }
 

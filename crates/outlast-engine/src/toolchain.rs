@@ -11,6 +11,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::programs::Lack;
+
 /// Where programs are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolchain {
@@ -67,10 +69,19 @@ impl Toolchain {
     /// The program of this name, as it stands on the path.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let programs = env::split_paths(&self.path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name));
-        programs.into_iter().find(|program| {
-            let mode = program.metadata().ok().filter(fs::Metadata::is_file).map(|found| found.permissions().mode());
-            mode.is_some_and(|mode| mode & 0o111 != 0)
-        })
+        programs.into_iter().find(|program| is_executable(program))
+    }
+
+    /// Why a program that a command names would not be found: named without a path, it is none that is on the path; by its
+    /// whole path, none that is there. What a path from the workspace on names is another question.
+    pub fn lacks(&self, program: &str) -> Option<Lack> {
+        if program.starts_with('/') {
+            return (!is_executable(Path::new(program))).then_some(Lack::NotOnHost);
+        }
+        // A shell looks in the workspace, too, where the path names a folder without a root.
+        let is_whole = env::split_paths(&self.path).all(|folder| folder.is_absolute());
+        let is_name = !program.is_empty() && !program.contains('/');
+        (is_name && is_whole && self.find(program).is_none()).then_some(Lack::NotOnPath)
     }
 
     fn new(path: &str, home: Option<&Path>, shut: &[PathBuf], variable: impl Fn(&str) -> Option<String>) -> Self {
@@ -97,6 +108,11 @@ impl Toolchain {
         }
         Self { path: path.to_owned(), execute, env }
     }
+}
+
+fn is_executable(program: &Path) -> bool {
+    let mode = program.metadata().ok().filter(fs::Metadata::is_file).map(|found| found.permissions().mode());
+    mode.is_some_and(|mode| mode & 0o111 != 0)
 }
 
 /// Whether the folder around a `bin` may be opened as a whole: an installation may, a home of anybody's or what is above

@@ -11,12 +11,13 @@ use outlast_core::budget::Lack;
 use outlast_core::explain::Why;
 use outlast_core::record::{EndReason, LandingCause, RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
-use outlast_core::task::{Phase, Stage, Task};
+use outlast_core::task::{Failure, Phase, Stage, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
 use outlast_git::{quoted, word};
 
 use crate::held_up::{self, Tried};
 use crate::home::RepoHome;
+use crate::left_out;
 use crate::obstacle::Obstacle;
 
 /// Billionths of a dollar in a dollar.
@@ -209,18 +210,28 @@ fn task_view(
     found: Option<&Path>,
     now: Timestamp,
 ) -> TaskView {
-    let reason = reason(core, run, task, way, now);
+    let mut reason = reason(core, run, task, way, now);
+    let obstacle = way.obstacle(core, run, task, now);
+    let mut fix = match (obstacle, way.tried(run, task)) {
+        (Some(obstacle), _) => obstacle.fixes(found),
+        (None, Some(told)) => told.fix.clone(),
+        (None, None) => fixes(core, run, task, home),
+    };
+    let left_out = left_out::left_out(home, run, task);
+    // What is in the way of everything is gone first: it is told once for all tasks.
+    if !left_out.is_empty() && obstacle.is_none() {
+        let what = left_out::in_words(&left_out);
+        reason.detail = Some(reason.detail.map_or_else(|| what.clone(), |detail| format!("{detail}; {what}")));
+        fix.extend(left_out::fix(home, run, task, &left_out));
+    }
     let workspace = home.workspace(&run.id, &task.id);
     TaskView {
         id: task.id.to_string(),
         state: task_state(core, run, task, way, now).to_owned(),
         cause: reason.cause,
         detail: reason.detail,
-        fix: match (way.obstacle(core, run, task, now), way.tried(run, task)) {
-            (Some(obstacle), _) => obstacle.fixes(found),
-            (None, Some(told)) => told.fix.clone(),
-            (None, None) => fixes(core, run, task, home),
-        },
+        fix,
+        left_out,
         reset_at: reason.until.map(rfc3339),
         attempts: task.attempts,
         turns: task.turns,
@@ -247,6 +258,11 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
     let may_start = run.mode == Mode::Running && matches!(task.phase, Phase::Ready | Phase::Waiting { .. });
     if may_start && core.waits_for_a_person(task).is_some() {
         return vec![format!("outlast resume {}", run.id)];
+    }
+    let lacks_a_program = |failure: &Failure| failure.class == Class::NoProgram;
+    if task.phase == Phase::Failed && task.last_failure.as_ref().is_some_and(lacks_a_program) {
+        let (id, task) = (&run.id, &task.id);
+        return vec![format!("outlast retry --run {id} {task}    # once that program is there: its work is kept")];
     }
     if task.phase == Phase::Stale {
         let (id, task) = (&run.id, word(task.id.as_str()));
@@ -280,7 +296,7 @@ fn reason(core: &Core, run: &Run, task: &Task, way: &InTheWay, now: Timestamp) -
     let say =
         |cause: &str, detail: String, until| Reason { cause: Some(cause.to_owned()), detail: Some(detail), until };
     let none = Reason { cause: None, detail: None, until: None };
-    let failure = |failure: Option<outlast_core::task::Failure>, until| match failure {
+    let failure = |failure: Option<Failure>, until| match failure {
         Some(failure) => say(failure.class.name(), failure.why, until),
         None => Reason { cause: None, detail: None, until },
     };
@@ -315,8 +331,13 @@ fn reason(core: &Core, run: &Run, task: &Task, way: &InTheWay, now: Timestamp) -
             say(class.name(), format!("account `{account}` {what}; nothing is started for it until you say so"), None)
         }
         Some(Why::Budget) => say("own_budget", "the run's budget is reached".to_owned(), None),
-        Some(Why::Retry { until, failure: f }) => failure(f, Some(until)),
-        Some(Why::Paused) => say("paused", "the run is paused".to_owned(), None),
+        Some(Why::Retry { until, failure: f }) if run.mode == Mode::Running => failure(f, Some(until)),
+        // Nothing goes on by itself, whatever the time was that it waited for.
+        Some(Why::Retry { failure: f, .. }) => {
+            let last = f.map(|f| format!("; its last try: {}: {}", f.class, f.why)).unwrap_or_default();
+            say("paused", format!("{}{last}", halted(run)), None)
+        }
+        Some(Why::Paused) => say("paused", halted(run).to_owned(), None),
         Some(Why::Held(held)) => say(held.class.name(), "its request waits at the gateway".to_owned(), held.until),
         Some(Why::LandingRefused { cause, detail }) => say(cause.name(), detail, None),
         Some(Why::Failed { failure: f }) => failure(f, None),
@@ -324,6 +345,14 @@ fn reason(core: &Core, run: &Run, task: &Task, way: &InTheWay, now: Timestamp) -
         Some(Why::Starting | Why::Working | Why::Verifying | Why::Review | Why::LandingQueue | Why::Over) | None => {
             none
         }
+    }
+}
+
+/// That nothing of a run goes on until a person says so.
+fn halted(run: &Run) -> &'static str {
+    match run.mode {
+        Mode::Stopped => "the run is stopped",
+        _ => "the run is paused",
     }
 }
 

@@ -8,6 +8,7 @@ mod create;
 mod filters;
 pub(crate) mod include;
 mod leftover;
+mod made;
 pub(crate) mod remove;
 pub(crate) mod restore;
 pub(crate) mod skeleton;

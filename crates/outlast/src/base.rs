@@ -1,12 +1,28 @@
-//! The commit that a run of a plan would start from, and what has to be in it.
+//! The commit that a run of a plan would start from, and what has to be there for it to work.
 
 use outlast_api::{Diagnostic, ExitCode};
-use outlast_core::Oid;
+use outlast_config::{Code, UserConfig};
 use outlast_core::plan::Plan;
-use outlast_engine::{AbsentProgram, absent_programs};
+use outlast_core::{AgentName, Oid, TaskId};
+use outlast_engine::{AbsentProgram, Starts, Toolchain, absent_programs, unable_agents};
 use outlast_git::UserRepo;
 
+use crate::commands::Given;
 use crate::failure::Failure;
+use crate::session::accounts;
+
+/// The programs of a plan's agents that a run would not find; of `agent` alone.
+pub(crate) fn refuse_absent(
+    plan: &Plan,
+    agent: &AgentName,
+    given: &Given,
+    repository: &UserRepo,
+    base: &Oid,
+) -> Result<(), Failure> {
+    let toolchain = Toolchain::of_this_process(given.places.home.root());
+    let absent = absent_programs(plan, repository, base, &toolchain)?;
+    refuse(absent.iter().filter(|absent| absent.starts == Starts::Agent(agent.clone())).map(unfound).collect())
+}
 
 /// The tip of the plan's target where there is such a branch, else what is checked out.
 pub(crate) fn commit(plan: &Plan, repository: &UserRepo) -> Result<Oid, Failure> {
@@ -18,19 +34,71 @@ pub(crate) fn commit(plan: &Plan, repository: &UserRepo) -> Result<Oid, Failure>
     }
 }
 
-/// The programs of the plan's agents that tasks would not find there.
-pub(crate) fn absent(plan: &Plan, repository: &UserRepo) -> Result<Vec<AbsentProgram>, Failure> {
-    Ok(absent_programs(plan, repository, &commit(plan, repository)?)?)
+/// Something that a plan starts, or asks for, and that cannot work.
+pub(crate) struct Hindrance {
+    /// The first task that it keeps back; none where it keeps back all.
+    pub(crate) task: Option<TaskId>,
+    /// Its kind, as a finding.
+    pub(crate) code: Code,
+    /// What it is told by.
+    pub(crate) told: Diagnostic,
 }
 
-/// Refuses a plan whose agents could not start: each try of each task would be used up by that.
-pub(crate) fn refuse_absent(absent: &[AbsentProgram]) -> Result<(), Failure> {
-    let Some(first) = absent.first() else { return Ok(()) };
-    let mut told = Diagnostic::error("plan/agent-program", ExitCode::Plan, first.to_string()).because(first.why());
-    for other in &absent[1..] {
-        told = told.because(format!("{other}: {}", other.why()));
+/// Everything about a plan that could not work here and can be seen without running any of it: programs that are not where
+/// they are looked for, agents that nobody would answer.
+pub(crate) fn hindrances(
+    plan: &Plan,
+    given: &Given,
+    user: &UserConfig,
+    repository: &UserRepo,
+) -> Result<Vec<Hindrance>, Failure> {
+    if plan.tasks.is_empty() {
+        return Ok(Vec::new());
     }
-    let mut fixes: Vec<String> = absent.iter().map(AbsentProgram::fix).collect();
-    fixes.dedup();
-    Err(fixes.into_iter().fold(told, Diagnostic::fix).into())
+    let toolchain = Toolchain::of_this_process(given.places.home.root());
+    let absent = absent_programs(plan, repository, &commit(plan, repository)?, &toolchain)?;
+    let unable = unable_agents(plan, &accounts(user)?, &toolchain);
+    let unable = unable.into_iter().map(|(task, error)| Hindrance {
+        task: Some(task),
+        code: code_of(&error),
+        told: outlast_engine::diagnostic(&error),
+    });
+    let mut found: Vec<Hindrance> = absent.iter().map(unfound).chain(unable).collect();
+    found.sort_by_key(|found| found.told.exit != ExitCode::Plan);
+    Ok(found)
+}
+
+/// A program that is not where it is looked for.
+fn unfound(absent: &AbsentProgram) -> Hindrance {
+    let is_command = matches!(absent.starts, Starts::Command { .. });
+    let (code, exit) = match (is_command, absent.lack.is_of_the_host()) {
+        (false, _) => (Code::AgentProgram, ExitCode::Plan),
+        (true, false) => (Code::CommandProgram, ExitCode::Plan),
+        (true, true) => (Code::ProgramMissing, ExitCode::Host),
+    };
+    let told = Diagnostic::error(code.as_str(), exit, absent.to_string()).because(absent.why()).fix(absent.fix());
+    Hindrance { task: absent.task.clone(), code, told }
+}
+
+fn code_of(error: &outlast_engine::Error) -> Code {
+    match error {
+        outlast_engine::Error::ModelMissing { .. } => Code::NoModel,
+        outlast_engine::Error::ModelNotAllowed { .. } => Code::ModelNotAllowed,
+        outlast_engine::Error::NoAccount { .. } => Code::NoAccount,
+        _ => Code::AgentMissing,
+    }
+}
+
+/// Refuses what cannot work: each try of a task would be used up by that, and each agent paid for nothing. The first is told
+/// as the reason, the others beside it.
+pub(crate) fn refuse(hindrances: Vec<Hindrance>) -> Result<(), Failure> {
+    let mut all = hindrances.into_iter().map(|hindrance| hindrance.told);
+    let Some(first) = all.next() else { return Ok(()) };
+    let told = all.fold(first, |told, other| {
+        let why: Vec<String> = std::iter::once(other.what).chain(other.why).collect();
+        let told = told.because(why.join(": "));
+        let fixes: Vec<String> = other.fix.into_iter().filter(|fix| !told.fix.contains(fix)).collect();
+        fixes.into_iter().fold(told, Diagnostic::fix)
+    });
+    Err(told.into())
 }

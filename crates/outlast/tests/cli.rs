@@ -8,6 +8,8 @@ mod again;
 mod bench;
 #[path = "cli/check.rs"]
 mod check;
+#[path = "cli/clean.rs"]
+mod clean;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/host.rs"]

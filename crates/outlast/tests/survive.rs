@@ -39,12 +39,16 @@ mod lab;
 mod landing;
 #[path = "survive/last_words.rs"]
 mod last_words;
+#[path = "survive/left_out.rs"]
+mod left_out;
 #[path = "survive/limits.rs"]
 mod limits;
 #[path = "survive/log.rs"]
 mod log;
 #[path = "survive/names.rs"]
 mod names;
+#[path = "survive/no_program.rs"]
+mod no_program;
 #[path = "survive/notes.rs"]
 mod notes;
 #[path = "survive/order.rs"]

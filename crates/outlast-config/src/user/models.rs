@@ -11,6 +11,23 @@ pub fn is_for_model(models: &[String], asked: &str) -> bool {
     models.is_empty() || models.iter().any(|model| means(&model.to_ascii_lowercase(), &asked, bare))
 }
 
+/// Names that stand for a family of models wherever an agent's program takes names.
+const FAMILIES: [&str; 3] = ["haiku", "opus", "sonnet"];
+
+/// Whether an account with these `models` may be for a model that a plan names: an agent's program may ask for another name
+/// than it is given. Only where this says no is it certain that each of its requests would be refused.
+pub fn may_be_for_model(models: &[String], named: &str) -> bool {
+    let named = named.to_ascii_lowercase();
+    let named = named.split('[').next().unwrap_or(&named);
+    let is_alias = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphabetic());
+    let is_of_it = |model: &String| {
+        let model = model.to_ascii_lowercase();
+        model.contains('*') || model.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == named)
+    };
+    // What another alias stands for, its program alone knows.
+    is_for_model(models, named) || is_alias && (!FAMILIES.contains(&named) || models.iter().any(is_of_it))
+}
+
 fn means(model: &str, asked: &str, bare: &str) -> bool {
     if model.contains('*') {
         return matches(model, asked) || matches(model, bare);
@@ -42,7 +59,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_for_model;
+    use super::{is_for_model, may_be_for_model};
 
     #[test]
     fn a_family_and_a_version_mean_their_releases_and_no_other_size() {
@@ -71,5 +88,29 @@ mod tests {
             }
         }
         assert!(is_for_model(&[], "anything"));
+    }
+
+    #[test]
+    fn a_plan_is_refused_only_a_model_that_its_agent_could_not_ask_for() {
+        let of = |models: &[&str]| models.iter().map(|model| (*model).to_owned()).collect::<Vec<_>>();
+        for (models, named) in [
+            (&["claude-sonnet-4-5"][..], "sonnet"),
+            (&["claude-sonnet-4-5"], "Sonnet[1m]"),
+            (&["claude-*"], "opus"),
+            (&["haiku"], "opusplan"),
+            (&["haiku"], "default"),
+            (&["gpt-5"], "openai/gpt-5"),
+            (&[], "anything"),
+        ] {
+            assert!(may_be_for_model(&of(models), named), "{models:?} {named}");
+        }
+        for (models, named) in [
+            (&["haiku"][..], "sonnet"),
+            (&["claude-sonnet-4-5"], "claude-opus-4-1"),
+            (&["gpt-5"], "gpt-5-mini"),
+            (&["gpt-5", "gpt-4*"], "o3"),
+        ] {
+            assert!(!may_be_for_model(&of(models), named), "{models:?} {named}");
+        }
     }
 }

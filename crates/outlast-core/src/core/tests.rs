@@ -38,6 +38,15 @@ fn a_hold_that_is_prolonged_began_when_it_began() {
     assert_eq!((held.since, held.class), (Timestamp::from_millis(6), Class::MinuteLimit));
 }
 
+#[test]
+fn a_check_that_cannot_be_run_ends_its_task_and_uses_no_try() {
+    let done = "a start 1\n a spawned 1\n a exit 1 finished\n a ending 1 finished\n a ended 1\n a fail 1 no_program";
+    let core = core(&format!("run\n task a retries=3\n task b needs=a\n {done}"));
+    let tasks = &core.runs[&run()].tasks;
+    assert_eq!((tasks[0].state(), tasks[0].tries_used, tasks[0].attempts), ("failed", 0, 1));
+    assert_eq!(tasks[1].state(), "blocked");
+}
+
 /// Attempt `number` of task `a`, launched, and lost after what the lines say.
 fn lost(number: u32, meanwhile: &str) -> String {
     format!(

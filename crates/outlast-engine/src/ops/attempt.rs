@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::ops::commands::Place;
 use crate::ops::follow::{Output, connect, until_gone};
 use crate::ops::judge::{self, Left};
 use crate::ops::patience::Patience;
@@ -138,6 +139,14 @@ async fn is_judged(context: &Context, id: &AttemptId) -> Result<bool, Error> {
     Ok(last.is_some_and(|failure| is_verdict(failure.class)))
 }
 
+/// Whether an agent has done its work, and all that kept that from being checked was a program that was not there. Steps that
+/// can be asked say themselves what is left.
+async fn only_lacks_a_check(context: &Context, id: &AttemptId, task: &plan::Task) -> Result<bool, Error> {
+    let last = context.task_facts(&id.run, &id.task).await?.last_failure;
+    let has_steps = task.steps.iter().any(|step| step.command.is_some());
+    Ok(!has_steps && !task.verify.is_empty() && last.is_some_and(|failure| failure.class == Class::NoProgram))
+}
+
 /// How an attempt begins.
 enum Launch {
     /// With its agent.
@@ -167,6 +176,14 @@ async fn launch_anew(
     if may_be_over && steps::all_done(context, &attempt.id, task, &shown, token).await? {
         context.note_finding(&attempt.id, "all its steps are done already, so it needs no agent".to_owned());
         return Ok(Some(Launch::NotNeeded));
+    }
+    if only_lacks_a_check(context, &attempt.id, task).await? {
+        let place = Place::workspace(context, &attempt.id, task, token);
+        if steps::passes(context, &place, task).await? {
+            let what = "its verify can be run now and passes, so it needs no agent";
+            context.note_finding(&attempt.id, what.to_owned());
+            return Ok(Some(Launch::NotNeeded));
+        }
     }
     let resumption = resumption::of(context, attempt, plan, task, &prepared.base, &shown).await?;
     let ask = launch::Ask {

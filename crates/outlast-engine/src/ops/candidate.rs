@@ -65,7 +65,7 @@ pub(crate) async fn perform(
     let id = AttemptId { run: key.run.clone(), task: key.task.clone(), number: known.attempts };
     match integrate::verify(context, &id, &plan, task, &known.run_base, &candidate, token).await {
         Ok(None) => {}
-        Ok(Some(why)) => return Ok(news(refused(LandingCause::Verify, one_line(&why)))),
+        Ok(Some((_, why))) => return Ok(news(refused(LandingCause::Verify, one_line(&why)))),
         // It does not say that the result is bad, and no try is used: whether it is worth another go, a person decides.
         Err(unshown @ Error::Unshown { .. }) => {
             let why = format!("`outlast land` tries again: {unshown}");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outlast_core::AttemptId;
 use outlast_core::plan::Task;
+use outlast_core::{AttemptId, Class};
 use outlast_process::{ContainmentChoice, ExitReason, ExitRecord, LaunchSpec, OsText, Timeouts, files};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ use crate::ops::follow::until_gone;
 use crate::ops::judge::SIGKILL;
 use crate::ops::launch::{KILL_GRACE, LINE_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, sandbox, texts};
 use crate::outputs::last_lines;
+use crate::programs::{may_write, plain};
 
 /// A `setup` command's time: installing every dependency of a large project from nothing.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -69,6 +70,76 @@ pub(crate) struct Unpassed {
     pub(crate) command: String,
     /// How it ended, and the end of what it said.
     pub(crate) why: String,
+    /// The program that the shell could not run, where that is how it ended.
+    missing: Option<Missing>,
+}
+
+impl Unpassed {
+    /// What it says of the work of a task: that it does not pass, or nothing at all, since no agent can put there what it is
+    /// to be run with.
+    pub(crate) fn class(&self, task: &Task) -> Class {
+        let may_be_its_own = |missing: &Missing| missing.is_file && may_make(task, &self.command, &missing.program);
+        match &self.missing {
+            Some(missing) if !may_be_its_own(missing) => Class::NoProgram,
+            _ => Class::Verify,
+        }
+    }
+
+    /// Why it did not pass, as it stands under `key` in the plan.
+    pub(crate) fn told(&self, task: &Task, key: &str) -> (Class, String) {
+        match (self.class(task), &self.missing) {
+            (Class::NoProgram, Some(missing)) => {
+                let program = &missing.program;
+                (Class::NoProgram, format!("`{program}` cannot be run here: {key} `{}`: {}", self.command, self.why))
+            }
+            (class, _) => (class, format!("`{}`: {}", self.command, self.why)),
+        }
+    }
+}
+
+/// A program that a shell could not run.
+struct Missing {
+    /// As the shell names it.
+    program: String,
+    /// Whether it is a file at a path: else it was looked for on the `PATH`.
+    is_file: bool,
+}
+
+/// The exit statuses of a shell that could not run a program (POSIX, "Exit Status for Commands").
+const NOT_RUN: [i32; 2] = [126, 127];
+
+impl Missing {
+    /// What a command could not be run with, by how its shell ended and the last line that was printed.
+    fn of(record: &ExitRecord, last: &str) -> Option<Self> {
+        let is_not_run = record.reason == ExitReason::Exited && record.code.is_some_and(|code| NOT_RUN.contains(&code));
+        if is_not_run { Self::named_in(last) } else { None }
+    }
+
+    /// What a line names that our own `sh` printed: a script in the workspace has another name there, and is an agent's to
+    /// mend.
+    fn named_in(line: &str) -> Option<Self> {
+        let said = line.strip_prefix("sh: ")?;
+        // `sh: 1: x: not found`, `sh: line 1: x: command not found`, `sh: x: not found`.
+        let said = match said.split_once(": ") {
+            Some((line, rest)) if line.trim_start_matches("line ").chars().all(|c| c.is_ascii_digit()) => rest,
+            _ => said,
+        };
+        let (program, why) = said.split_once(": ")?;
+        let program = program.strip_prefix("cannot open ").unwrap_or(program);
+        let is_file = program.contains('/') || !why.ends_with("not found");
+        Some(Self { program: program.to_owned(), is_file })
+    }
+}
+
+/// Whether a task could have made the file that a command is to be run with.
+fn may_make(task: &Task, command: &str, program: &str) -> bool {
+    // Where a command moves, its paths are others than ours.
+    let has_moved = command.split_whitespace().any(|word| word == "cd");
+    match plain(program) {
+        _ if program.starts_with('/') => false,
+        Some(path) => has_moved || may_write(task, &path),
+        None => has_moved,
+    }
 }
 
 /// How often in a row commands have shown nothing, by the folder of their outputs. Kept beyond one operation: one that uses
@@ -113,7 +184,7 @@ pub(crate) async fn run(
             context.room()?;
             let record = run_one(context, place, &purpose, &dir, command).await?;
             if let Some(record) = record.filter(|record| !is_lost(record)) {
-                let fault = fault(&dir, &record);
+                let fault = fault(command, &dir, &record);
                 let had_room = || record.capture_error.is_none() && context.room().is_ok();
                 if fault.is_none() || had_room() {
                     context.unshown.forget(&dir);
@@ -124,8 +195,8 @@ pub(crate) async fn run(
                 return Err(Error::Unshown { command: command.clone(), times: UNSHOWN_MAX });
             }
         };
-        if let Some(why) = fault {
-            return Ok(Some(Unpassed { command: command.clone(), why }));
+        if fault.is_some() {
+            return Ok(fault);
         }
     }
     Ok(None)
@@ -199,7 +270,7 @@ fn is_lost(record: &ExitRecord) -> bool {
 }
 
 /// Why a command did not pass; nothing where it did.
-fn fault(dir: &Path, record: &ExitRecord) -> Option<String> {
+fn fault(command: &str, dir: &Path, record: &ExitRecord) -> Option<Unpassed> {
     let how = match (record.reason, record.code, record.signal) {
         (ExitReason::Exited, Some(0), _) => return None,
         (ExitReason::Exited, Some(code), _) => format!("exit status {code}"),
@@ -209,6 +280,48 @@ fn fault(dir: &Path, record: &ExitRecord) -> Option<String> {
         _ => "it was ended".to_owned(),
     };
     let last = |name| last_lines(&dir.join(name), 1).pop();
-    let said = last(files::STDERR).or_else(|| last(files::STDOUT));
-    Some(said.map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
+    let error = last(files::STDERR);
+    let missing = error.as_deref().and_then(|said| Missing::of(record, said));
+    let said = error.or_else(|| last(files::STDOUT));
+    let why = said.map_or_else(|| how.clone(), |said| format!("{how}: {said}"));
+    Some(Unpassed { command: command.to_owned(), why, missing })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(writes: &[&str], command: &str, line: &str) -> Class {
+        let mut task = Task::new("t", "g", "a");
+        task.writes = writes.iter().map(|glob| (*glob).to_owned()).collect();
+        let missing = Missing::named_in(line);
+        Unpassed { command: command.to_owned(), why: String::new(), missing }.class(&task)
+    }
+
+    #[test]
+    fn a_program_that_no_agent_can_put_there_is_told_from_one_that_it_can() {
+        for (command, line) in [
+            ("nosuch -q", "sh: 1: nosuch: not found"),
+            ("nosuch -q", "sh: line 1: nosuch: command not found"),
+            ("nosuch -q", "sh: nosuch: not found"),
+            ("cd web && nosuch", "sh: 1: nosuch: not found"),
+            ("./check.sh", "sh: 1: ./check.sh: Permission denied"),
+            ("./check.sh", "sh: 1: ./check.sh: not found"),
+            ("sh check.sh", "sh: check.sh: No such file or directory"),
+            ("sh check.sh", "sh: 0: cannot open check.sh: No such file"),
+            ("/opt/x/check", "sh: 1: /opt/x/check: not found"),
+        ] {
+            assert_eq!(class(&["src/**"], command, line), Class::NoProgram, "{command}: {line}");
+        }
+        for (writes, command, line) in [
+            (&["src/**", "check.sh"][..], "./check.sh", "sh: 1: ./check.sh: not found"),
+            (&[], "sh check.sh", "sh: check.sh: No such file or directory"),
+            (&["src/**"], "cd web && ./x", "sh: 1: ./x: not found"),
+            // A script's own line, and what an agent's program says.
+            (&["src/**"], "sh run.sh", "run.sh: 2: nosuch: not found"),
+            (&["src/**"], "make", "make: *** [Makefile:2: test] Error 127"),
+        ] {
+            assert_eq!(class(writes, command, line), Class::Verify, "{command}: {line}");
+        }
+    }
 }

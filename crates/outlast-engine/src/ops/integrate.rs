@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::{AttemptId, Oid, plan};
+use outlast_core::{AttemptId, Class, Oid, plan};
 use outlast_git::Candidate;
 use tokio_util::sync::CancellationToken;
 
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::ops::commands::{self, Place};
 
-/// Why the candidate does not pass; nothing where it does. A tree that has passed is not verified twice.
+/// Why the candidate does not pass, with the class of that; nothing where it does. A tree that has passed is not verified twice.
 pub(crate) async fn verify(
     context: &Arc<Context>,
     id: &AttemptId,
@@ -19,7 +19,7 @@ pub(crate) async fn verify(
     run_base: &Oid,
     candidate: &Candidate,
     token: &CancellationToken,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<(Class, String)>, Error> {
     let key = (id.run.clone(), id.task.clone());
     if task.verify.is_empty() || context.has_verified(&key, &candidate.tree) {
         return Ok(None);
@@ -41,11 +41,13 @@ pub(crate) async fn verify(
     let commands = plan.run.setup.iter().filter(|_| !context.is_set_up(&id.run, &candidate.tree));
     let setup: Vec<String> = commands.cloned().collect();
     if let Some(failed) = commands::run(context, &place, "setup-merged", &setup).await? {
-        return Ok(Some(format!("setup `{}`: {}", failed.command, failed.why)));
+        let (class, why) = failed.told(task, "setup");
+        return Ok(Some((class, if class == Class::Verify { format!("setup {why}") } else { why })));
     }
     context.note_set_up(&id.run, &candidate.tree);
     if let Some(failed) = commands::run(context, &place, "verify-merged", &task.verify).await? {
-        return Ok(Some(format!("on the merged tree, `{}`: {}", failed.command, failed.why)));
+        let (class, why) = failed.told(task, "verify");
+        return Ok(Some((class, if class == Class::Verify { format!("on the merged tree, {why}") } else { why })));
     }
     context.note_verified(key, candidate.tree.clone());
     Ok(None)

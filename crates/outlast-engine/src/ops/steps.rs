@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use outlast_core::{AttemptId, plan};
+use outlast_core::{AttemptId, Class, plan};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::error::Error;
-use crate::ops::commands::{self, Place};
+use crate::ops::attempt::Fault;
+use crate::ops::commands::{self, Place, Unpassed};
 
 /// What of a task's steps is done.
 #[derive(Debug, Clone, Default)]
@@ -37,13 +37,13 @@ impl Shown {
 /// Runs the commands of a task's steps in order, until one shows that its step is not done.
 ///
 /// # Errors
-/// As [`commands::run`].
+/// As [`commands::run`]; where a command names a program that is not there, and that no agent can put there.
 pub(crate) async fn shown(
     context: &Arc<Context>,
     id: &AttemptId,
     task: &plan::Task,
     token: &CancellationToken,
-) -> Result<Shown, Error> {
+) -> Result<Shown, Fault> {
     let place = Place::workspace(context, id, task, token);
     let mut shown = Shown::default();
     let mut is_left = false;
@@ -53,7 +53,10 @@ pub(crate) async fn shown(
                 let purpose = format!("step-{}", number + 1);
                 let failed = commands::run(context, &place, &purpose, std::slice::from_ref(command)).await?;
                 is_left = failed.is_some();
-                Some(failed.is_none())
+                if let Some(failed) = failed {
+                    runnable(&failed, task, "steps")?;
+                }
+                Some(!is_left)
             }
             _ => None,
         };
@@ -66,19 +69,37 @@ pub(crate) async fn shown(
 /// alone shows nothing: it may have passed before anything was done.
 ///
 /// # Errors
-/// As [`commands::run`].
+/// As [`shown`].
 pub(crate) async fn all_done(
     context: &Arc<Context>,
     id: &AttemptId,
     task: &plan::Task,
     shown: &Shown,
     token: &CancellationToken,
-) -> Result<bool, Error> {
+) -> Result<bool, Fault> {
     if !shown.is_all() {
         return Ok(false);
     }
     let place = Place::workspace(context, id, task, token);
-    Ok(commands::run(context, &place, "verify", &task.verify).await?.is_none())
+    passes(context, &place, task).await
+}
+
+/// Whether a task's verify passes as it stands in its workspace.
+///
+/// # Errors
+/// As [`shown`].
+pub(crate) async fn passes(context: &Arc<Context>, place: &Place, task: &plan::Task) -> Result<bool, Fault> {
+    let failed = commands::run(context, place, "verify", &task.verify).await?;
+    failed.as_ref().map_or(Ok(()), |failed| runnable(failed, task, "verify"))?;
+    Ok(failed.is_none())
+}
+
+/// Ends what only a person can help: with a program that is not there, nothing is ever shown, whatever an agent does.
+fn runnable(failed: &Unpassed, task: &plan::Task, key: &str) -> Result<(), Fault> {
+    match failed.told(task, key) {
+        (Class::NoProgram, why) => Err(Fault::new(Class::NoProgram, why)),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -92,26 +92,29 @@ impl Check<'_> {
         if let Some(what) = notes::stripped(&split) {
             self.context.note_finding(self.id, what);
         }
-        if let Some(why) = self.warm().await? {
-            return Ok(Err((Class::Verify, why)));
+        if let Some(unpassed) = self.warm().await? {
+            return Ok(Err(unpassed));
         }
-        if let Some(why) = self.on_what_would_land(&tree).await? {
-            return Ok(Err((Class::Verify, why)));
+        // Nobody but the check was at work here since the checkpoint that it began with.
+        let id = self.id.clone();
+        self.context.in_git(move |git| git.note_made(&id.run, &id.task)).await?;
+        if let Some(unpassed) = self.on_what_would_land(&tree).await? {
+            return Ok(Err(unpassed));
         }
         let (id, base, at) = (self.id.clone(), self.base.clone(), self.known.started_at);
         Ok(Ok(self.context.in_git(move |git| git.keep_result(&id, &base, &tree, at)).await?))
     }
 
     /// Verify in the workspace: quick, since everything is built there already.
-    async fn warm(&self) -> Result<Option<String>, Error> {
+    async fn warm(&self) -> Result<Option<(Class, String)>, Error> {
         let place = Place::workspace(self.context, self.id, self.task, self.token);
         let failed = commands::run(self.context, &place, "verify", &self.task.verify).await?;
-        Ok(failed.map(|failed| format!("`{}`: {}", failed.command, failed.why)))
+        Ok(failed.map(|failed| failed.told(self.task, "verify")))
     }
 
     /// Verify on the target merged with the result, and with the results that it needs where they are not there yet: they
     /// land before it. A merge that conflicts is told at the landing, where it is due.
-    async fn on_what_would_land(&self, tree: &Oid) -> Result<Option<String>, Error> {
+    async fn on_what_would_land(&self, tree: &Oid) -> Result<Option<(Class, String)>, Error> {
         let (known, id, agent) = (self.known.clone(), self.id.clone(), self.task.agent.clone());
         let base = if known.needs_landed { self.base.clone() } else { known.run_base.clone() };
         let tree = tree.clone();

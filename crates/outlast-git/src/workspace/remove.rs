@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use gix::ObjectId;
 use outlast_core::{Oid, RunId, TaskId};
 
+use crate::agent_index::AgentIndex;
 use crate::agent_repo::AgentRepo;
 use crate::checkpoint::{FILE_LIMIT_DEFAULT, Note};
 use crate::copy::{Safe, copy_history};
+use crate::inside::Folder;
 use crate::raw::Raw;
-use crate::scan::{self, index::Index};
-use crate::source::Source;
+use crate::scan::{self, Found, index::Index};
+use crate::source::{Reader, Source};
 use crate::tree::Leaf;
+use crate::workspace::made::Made;
 use crate::workspace::{Meta, Workspace, create, load_meta, marker_file};
 use crate::{Error, Result, Store, UserRepo, durable, oid};
 
@@ -60,6 +63,16 @@ pub struct Listed {
     pub is_damaged: bool,
 }
 
+/// A workspace as it was found, and what it was compared with.
+pub(super) struct Seen {
+    reader: Reader,
+    root: Folder,
+    index: Index,
+    agent: Option<AgentRepo>,
+    staged: std::result::Result<Option<AgentIndex>, String>,
+    pub(super) found: Found,
+}
+
 impl Workspace {
     /// Tells whether the tree as it is now, and every commit of the agent's, is saved in the store.
     ///
@@ -71,31 +84,19 @@ impl Workspace {
     }
 
     pub(super) fn pinned_now(&self, store: &Store, user: &UserRepo, measure: Measure) -> Result<Pinned> {
-        let reader = store.reader();
-        let base = oid::parse(&self.meta.base)?;
-        let root = self.root()?;
-        let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
-        let mut hash = |data: &[u8]| {
-            gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, data)
-                .map_err(|e| Error::object("new", e))
-        };
-        let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
+        let Seen { reader, root, index, agent, staged, found } = self.seen(store)?;
         let batch = store.objects().batch()?;
-        let head = agent.as_ref().and_then(AgentRepo::head).filter(|head| batch.holds(head));
-        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
-        let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
-        let found = self.scan(&root, &index, &reader, seen, head, FILE_LIMIT_DEFAULT, &mut hash)?;
-        let is_kept = |leaf: &Option<Leaf>| match measure {
-            Measure::Checkpoint => false,
-            Measure::Content => leaf.is_none_or(|leaf| batch.holds(&leaf.id)),
+        let mut open: Vec<String> = match measure {
+            Measure::Checkpoint => {
+                let made = Made::load(&self.admin)?;
+                made.without(&found.edits).map(|path| format!("`{path}` differs from the last checkpoint")).collect()
+            }
+            Measure::Content => {
+                let is_kept = |leaf: &Option<Leaf>| leaf.is_none_or(|leaf| batch.holds(&leaf.id));
+                let edits = found.edits.iter().filter(|(_, leaf)| !is_kept(leaf));
+                edits.map(|(path, _)| format!("`{path}` is kept nowhere else")).collect()
+            }
         };
-        let edits = found.edits.iter().filter(|(_, leaf)| !is_kept(leaf));
-        let mut open: Vec<String> = edits
-            .map(|(path, _)| match measure {
-                Measure::Checkpoint => format!("`{path}` differs from the last checkpoint"),
-                Measure::Content => format!("`{path}` is kept nowhere else"),
-            })
-            .collect();
         if measure == Measure::Checkpoint
             && open.is_empty()
             && Raw::load(&self.admin)?.updated(&found) != Raw::load(&self.admin)?
@@ -131,6 +132,25 @@ impl Workspace {
             open.extend(only_here.map(|id| format!("commit {id}, at which HEAD has been, is not in the store")));
         }
         Ok(if open.is_empty() { Pinned::Yes } else { Pinned::No(open) })
+    }
+
+    /// The workspace as it is now, against its last checkpoint. Nothing is stored.
+    pub(super) fn seen(&self, store: &Store) -> Result<Seen> {
+        let reader = store.reader();
+        let base = oid::parse(&self.meta.base)?;
+        let root = self.root()?;
+        let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
+        let mut hash = |data: &[u8]| {
+            gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, data)
+                .map_err(|e| Error::object("new", e))
+        };
+        let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
+        let batch = store.objects().batch()?;
+        let head = agent.as_ref().and_then(AgentRepo::head).filter(|head| batch.holds(head));
+        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let of_agent = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
+        let found = self.scan(&root, &index, &reader, of_agent, head, FILE_LIMIT_DEFAULT, &mut hash)?;
+        Ok(Seen { reader, root, index, agent, staged, found })
     }
 
     /// The commits of the agent's repository that are not the user's: branches, tags, HEAD and stash entries.

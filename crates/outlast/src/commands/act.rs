@@ -1,9 +1,10 @@
 //! `outlast pause`, `stop`, `land`, `discard`: asked of the running engine, or done by a short one of our own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_api::{Act, Acted, Diagnostic, ExitCode, schema};
-use outlast_core::run::Mode;
+use outlast_api::{Act, Acted, Dependant, Diagnostic, ExitCode, schema};
+use outlast_core::run::{Mode, Run};
+use outlast_core::task::Phase;
 use outlast_core::{AttemptId, RunId, TaskId};
 use outlast_engine::{
     Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, unless_full,
@@ -106,16 +107,56 @@ pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCod
     let before = without_result(&places, &id)?;
     let mut acted = act(given, &home, &id, Act::Discard { run: id.to_string(), tasks })?;
     name_what_is_kept(&places, &home, &id, &mut acted)?;
+    name_dependants(&places, &id, &before, &mut acted)?;
     let code = told(json, &acted, "")?;
-    for (task, state) in without_result(&places, &id)?.iter().filter(|(task, _)| !before.contains_key(*task)) {
-        match *state {
-            "blocked" => say(&format!("{task} needs that and is blocked now")),
-            _ => say(&format!(
-                "{task} was built on that and is stale now: it lands no more. Do it anew: outlast run --only {task}"
-            )),
+    let mut said = BTreeSet::new();
+    for dependant in acted.tasks.iter().flat_map(|task| &task.dependants).filter(|task| said.insert(&task.id)) {
+        let id = &dependant.id;
+        match &dependant.fix {
+            None => say(&format!("{id} needs that and is blocked now")),
+            Some(fix) => say(&format!("{id} was built on that and is stale now: it lands no more. Do it anew: {fix}")),
         }
     }
     Ok(code)
+}
+
+/// Says of each discarded task which others come to no result because of it that were to come to one before.
+fn name_dependants(
+    places: &Places,
+    run: &RunId,
+    before: &BTreeMap<TaskId, &'static str>,
+    acted: &mut Acted,
+) -> Result<(), Failure> {
+    let mut now = without_result(places, run)?;
+    now.retain(|task, _| !before.contains_key(task));
+    let (journalled, run) = Journalled::find(places, Some(run.as_str()))?;
+    let Some(run) = journalled.core.run(&run) else { return Ok(()) };
+    for told in acted.tasks.iter_mut().filter(|task| task.refused.is_none()) {
+        let of_this = now.iter().filter(|(task, _)| is_built_on(run, task, &TaskId::new(&told.id)));
+        told.dependants = of_this
+            .map(|(task, state)| Dependant {
+                id: task.to_string(),
+                state: (*state).to_owned(),
+                fix: (*state == "stale").then(|| format!("outlast run --only {task}")),
+            })
+            .collect();
+    }
+    Ok(())
+}
+
+/// Whether a task needs another one, by itself or by way of what it needs.
+fn is_built_on(run: &Run, task: &TaskId, other: &TaskId) -> bool {
+    let mut needs = vec![task];
+    let mut next = 0;
+    while let Some(found) = needs.get(next).and_then(|id| run.task(id)) {
+        next += 1;
+        if found.spec.needs.contains(other) {
+            return true;
+        }
+        let more: Vec<&TaskId> = found.spec.needs.iter().filter(|need| !needs.contains(need)).collect();
+        needs.extend(more);
+    }
+    false
 }
 
 /// The tasks of a run that come to no result because of another one, with what they are or are about to be.
@@ -159,23 +200,33 @@ fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RepoHome, RunId
 }
 
 pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Result<Acted, Failure> {
+    let parks = matches!(act, Act::Pause { .. } | Act::Stop { .. });
     if let Some(holder) = given.places.home.engine() {
         match block_on(ask(&holder, run, &act)) {
-            Ok(acted) => {
+            Ok((acted, is_gone)) => {
                 // An engine that is there for this run alone ends with it.
-                if matches!(act, Act::Stop { .. }) && holder.ends_with.as_deref() == Some(run.as_str()) {
+                let ends = matches!(act, Act::Stop { .. }) && holder.ends_with.as_deref() == Some(run.as_str());
+                if ends || is_gone {
                     given.places.home.until_free()?;
                 }
-                return Ok(acted);
+                // One that was killed while it parked has left that to whoever comes next: its word alone keeps nothing.
+                if !(parks && (ends || is_gone) && left_alive(home, run, &holder)?) {
+                    return Ok(acted);
+                }
             }
-            Err(failure) if is_held_up(failure.diagnostic()) && matches!(act, Act::Stop { .. } | Act::Pause { .. }) => {
+            Err(failure) if is_held_up(failure.diagnostic()) && parks => {
                 // It has been told, and leaves without what it cannot do.
                 if holder.ends_with.as_deref() == Some(run.as_str()) {
                     given.places.home.until_free()?;
                 }
                 return Err(failure);
             }
-            Err(failure) if remote::is_leaving(&failure) => given.places.home.until_free()?,
+            Err(failure) if remote::is_leaving(&failure) => {
+                given.places.home.until_free()?;
+                if parks {
+                    left_alive(home, run, &holder)?;
+                }
+            }
             Err(failure) if remote::is_elsewhere(&failure) => {
                 return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
             }
@@ -187,7 +238,6 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
     let run = run.clone();
     block_on(async move {
         let engine = session.open(repository, false).await?;
-        let parks = matches!(act, Act::Pause { .. } | Act::Stop { .. });
         let done = async {
             let acted = perform(engine.handle(), act);
             let acted = match parks {
@@ -209,6 +259,20 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
     })
 }
 
+/// Whether an engine that is gone has left attempts of a run that are not parked, which is said: then we do it. What it left
+/// because that comes to nothing each time would do so for us, too.
+fn left_alive(home: &RepoHome, run: &RunId, holder: &Holder) -> Result<bool, Failure> {
+    let journalled = Journalled::load(home.clone())?;
+    let is_left = journalled.as_ref().and_then(|journalled| journalled.core.run(run)).is_some_and(|run| {
+        let is_alive = run.tasks.iter().any(|task| matches!(task.phase, Phase::Live(_)));
+        is_alive && left_undone(run, home).is_none()
+    });
+    if is_left {
+        say(&format!("the engine (process {}) has ended before all was parked: parking it now", holder.pid));
+    }
+    Ok(is_left)
+}
+
 /// Waits for a signal that ends a command, and says what is said then.
 async fn interrupted() -> Result<Failure, Failure> {
     let listen = |kind| {
@@ -225,17 +289,17 @@ async fn interrupted() -> Result<Failure, Failure> {
     Ok(Diagnostic::error("command/interrupted", code, what).fix("outlast status").into())
 }
 
-/// Asks the running engine, and waits until what was parked is at rest.
-async fn ask(holder: &Holder, run: &RunId, act: &Act) -> Result<Acted, Failure> {
+/// Asks the running engine, and waits until what was parked is at rest; whether it has gone meanwhile.
+async fn ask(holder: &Holder, run: &RunId, act: &Act) -> Result<(Acted, bool), Failure> {
     let acted = remote::act(holder, act).await?;
     if matches!(act, Act::Pause { .. } | Act::Stop { .. }) {
         match remote::until_settled(holder, run.as_str()).await {
-            // It is gone because it had nothing left to do.
-            Err(failure) if remote::is_leaving(&failure) => {}
+            // It had nothing left to do, or was killed.
+            Err(failure) if remote::is_leaving(&failure) => return Ok((acted, true)),
             settled => settled?,
         }
     }
-    Ok(acted)
+    Ok((acted, false))
 }
 
 /// Tells what became of each task; the exit code is that of the worst.

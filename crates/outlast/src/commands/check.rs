@@ -5,15 +5,14 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use outlast_api::{CheckView, Diagnostic, EdgeView, ExitCode, FindingView, schema};
-use outlast_config::{Analysis, Checked, Code, Edge, Finding, Reason, Severity, analyse, approval_hash, read_plan};
+use outlast_config::{Analysis, Checked, Edge, Finding, Reason, Severity, analyse, approval_hash, read_plan};
 use outlast_core::TaskId;
 use outlast_core::plan::Plan;
-use outlast_engine::AbsentProgram;
 use serde::Serialize;
 
 use crate::approval;
 use crate::args::Check;
-use crate::base;
+use crate::base::{self, Hindrance};
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::text::{self, findings};
@@ -23,29 +22,47 @@ pub(crate) fn perform(given: &Given, check: &Check) -> Result<ExitCode, Failure>
     let user = given.places.user_config()?;
     let files = given.places.plan_files(repository.root(), check.plan.as_deref())?;
     let mut checked = read_plan(&files, Some(&user));
+    let mut refused = ExitCode::Plan;
     if let Some(plan) = checked.plan.as_ref().filter(|_| check.prompt.is_none()) {
-        let absent: Vec<Finding> = base::absent(plan, &repository)?.iter().map(unfound).collect();
-        if !absent.is_empty() {
-            checked = Checked { plan: None, findings: absent };
+        let hindrances = base::hindrances(plan, given, &user, &repository)?;
+        // What is still to be set up here (an account) keeps a plan from running, and is no fault of it.
+        let (errors, warnings): (Vec<Finding>, Vec<Finding>) =
+            hindrances.iter().map(hindered).partition(Finding::is_error);
+        let is_error = |hindrance: &&Hindrance| hindrance.code.severity() == Severity::Error;
+        if let Some(first) = hindrances.iter().find(is_error) {
+            refused = first.told.exit;
+            checked.plan = None;
         }
+        checked.findings = errors.into_iter().chain(warnings).chain(checked.findings).collect();
     }
     match &check.prompt {
         Some(task) => show_prompt(given, &checked, task),
         None => {
             let home = given.places.home.repository(repository.common_dir());
             let approved = checked.plan.as_ref().is_some_and(|plan| approval::is_given(&home, plan));
-            show_plan(given, &files.name, &checked, approved)
+            show_plan(given, &files.name, &checked, approved, refused)
         }
     }
 }
 
-/// A program that agents would not find, as a finding.
-fn unfound(absent: &AbsentProgram) -> Finding {
-    let message = format!("{absent}: {}", absent.why());
-    Finding::new(Code::AgentProgram, None, message).fix(absent.fix()).task(&absent.task)
+/// What could not work here, as a finding.
+fn hindered(hindrance: &Hindrance) -> Finding {
+    let told = &hindrance.told;
+    let message = std::iter::once(&told.what).chain(&told.why).map(String::as_str).collect::<Vec<_>>().join(": ");
+    let finding = Finding::new(hindrance.code, None, message).fix(told.fix.join("; or: "));
+    match &hindrance.task {
+        Some(task) => finding.task(task),
+        None => finding,
+    }
 }
 
-fn show_plan(given: &Given, name: &str, checked: &Checked, approved: bool) -> Result<ExitCode, Failure> {
+fn show_plan(
+    given: &Given,
+    name: &str,
+    checked: &Checked,
+    approved: bool,
+    refused: ExitCode,
+) -> Result<ExitCode, Failure> {
     let analysis = checked.plan.as_ref().map(analyse);
     if given.json {
         print_json(&view(name, checked, analysis.unwrap_or_default(), approved))?;
@@ -60,7 +77,7 @@ fn show_plan(given: &Given, name: &str, checked: &Checked, approved: bool) -> Re
         }
         print(&format!("{}\n", summary(checked)))?;
     }
-    Ok(if checked.plan.is_some() { ExitCode::Ok } else { ExitCode::Plan })
+    Ok(if checked.plan.is_some() { ExitCode::Ok } else { refused })
 }
 
 /// What was found, in one line.

@@ -7,7 +7,7 @@ use outlast_api::{Diff as View, ExitCode, FileChange, rfc3339, schema};
 use outlast_core::run::Run;
 use outlast_core::task::Task;
 use outlast_core::{Fact, Oid, RunId, Stream, TaskId, Timestamp};
-use outlast_engine::{Kept, load_plan, read_record};
+use outlast_engine::{Kept, left_out, load_plan, read_record};
 
 use crate::args::Diff;
 use crate::commands::{Given, print, print_json, say};
@@ -32,9 +32,10 @@ pub(crate) fn perform(given: &Given, diff: &Diff) -> Result<ExitCode, Failure> {
         view.kept_at = kept_at.map(rfc3339);
         let workspace = journalled.home.workspace(&run.id, id);
         view.workspace = workspace.is_dir().then(|| workspace.display().to_string());
+        view.left_out = left_out(&journalled.home, run, task);
         if given.json {
             print_json(&view)?;
-        } else if view.files.is_empty() && !task.is_busy() {
+        } else if view.files.is_empty() && view.left_out.is_empty() && !task.is_busy() {
             say(&format!("{id} has changed nothing yet"));
         } else {
             show(&view, diff.stat)?;
@@ -93,6 +94,7 @@ fn view(kept: &Kept, run: &Run, task: &Task, base: &Oid, end: &Oid, writes: &[St
         base: base.to_string(),
         commit: end.to_string(),
         files: files.collect(),
+        left_out: Vec::new(),
         patch: kept.patch(base, end)?,
     })
 }
@@ -102,6 +104,11 @@ fn show(view: &View, stat: bool) -> Result<(), Failure> {
     for file in &view.files {
         let note = if file.in_scope { String::new() } else { styled(YELLOW, "  outside `writes`: does not land") };
         print(&format!("  {:<12} {}{note}\n", file.kind, text::shown(&file.path)))?;
+    }
+    let place = view.workspace.as_deref().unwrap_or_default();
+    for file in &view.left_out {
+        let note = styled(YELLOW, format!("  {}: only in {place}, does not land", file.why));
+        print(&format!("  {:<12} {}{note}\n", "left out", text::shown(&file.path)))?;
     }
     if stat {
         return Ok(());

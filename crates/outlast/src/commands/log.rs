@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use outlast_api::{ExitCode, LogLine, rfc3339, schema};
+use outlast_api::{ExitCode, LeftOut, LogLine, rfc3339, schema};
 use outlast_core::run::Run;
 use outlast_core::{AttemptId, Fact, Record, RunId, Stream, TaskId};
-use outlast_engine::{Kept, RepoHome, last_lines, load_plan, read_record};
+use outlast_engine::{Kept, RepoHome, last_lines, left_out, load_plan, read_record};
 
 use crate::args::TaskSelection;
+use crate::commands::status::now;
 use crate::commands::{Given, print, print_json};
 use crate::failure::Failure;
 use crate::live;
@@ -41,10 +42,17 @@ pub(crate) fn perform(given: &Given, selection: &TaskSelection) -> Result<ExitCo
             print(&format!("{}\n", live::line_of(record)))?;
         }
     }
-    if !given.json {
+    if given.json {
+        for task in &wanted {
+            if let Some(line) = left_out_line(&journalled.home, run, task)? {
+                print_json(&line)?;
+            }
+        }
+    } else {
         let off = Off::of(&given.places, &journalled.home, run);
         for task in &wanted {
             print(&left(given, &journalled.home, run, task))?;
+            print(&only_in_workspace(&journalled.home, run, task))?;
             if let Some(what) = off.as_ref().and_then(|off| off.told(&run.spec.target, task)) {
                 let help = styled(BOLD, format!("outlast status {}", run.id));
                 print(&format!("  {}; what helps: {help}\n", styled(YELLOW, shown(&what))))?;
@@ -78,6 +86,34 @@ fn left(given: &Given, home: &RepoHome, run: &Run, id: &TaskId) -> String {
         text.push_str(&format!("  outside `writes`, and left out of what lands: {outside}\n"));
     }
     text
+}
+
+/// What of a task's work its workspace alone holds, a line each.
+fn only_in_workspace(home: &RepoHome, run: &Run, id: &TaskId) -> String {
+    let files = run.task(id).map(|task| left_out(home, run, task)).unwrap_or_default();
+    let place = home.workspace(&run.id, id).display().to_string();
+    let line = |file: &LeftOut| {
+        format!("  only in {}, and none of it lands: {} ({})\n", shown(&place), shown(&file.path), shown(&file.why))
+    };
+    files.iter().map(line).collect()
+}
+
+/// The same as a line of JSON, after the records: it is what is so now.
+fn left_out_line(home: &RepoHome, run: &Run, id: &TaskId) -> Result<Option<LogLine>, Failure> {
+    let files = run.task(id).map(|task| left_out(home, run, task)).unwrap_or_default();
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let workspace = home.workspace(&run.id, id).display().to_string();
+    Ok(Some(LogLine {
+        schema: schema("log"),
+        at: rfc3339(now()),
+        run: run.id.to_string(),
+        task: Some(id.to_string()),
+        event: "left_out".to_owned(),
+        data: serde_json::json!({ "files": files, "workspace": workspace }),
+        outputs: None,
+    }))
 }
 
 /// The last lines of an output; nothing where there is none.

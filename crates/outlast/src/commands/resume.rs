@@ -8,7 +8,7 @@ use outlast_core::plan::Plan;
 use outlast_core::record::Assigned;
 use outlast_core::run::{Mode, Run};
 use outlast_core::{AgentName, Core, RunId, TaskId};
-use outlast_engine::{Obstacle, RepoHome, absent_programs, assigned, keep_plan, load_plan, perform as act};
+use outlast_engine::{Obstacle, RepoHome, assigned, keep_plan, load_plan, perform as act};
 
 use crate::args::{Resume, Retry, TaskSelection};
 use crate::base;
@@ -106,9 +106,7 @@ fn refuse_absent(
     let repository = given.places.repository_of(home)?;
     let agent = AgentName::new(agent);
     plan.tasks.iter_mut().filter(|task| wanted.contains(&task.id)).for_each(|task| task.agent = agent.clone());
-    let mut absent = absent_programs(&plan, &repository, &run.spec.base)?;
-    absent.retain(|absent| absent.agent == agent);
-    base::refuse_absent(&absent)
+    base::refuse_absent(&plan, &agent, given, &repository, &run.spec.base)
 }
 
 /// The tasks that a selection names; what others wait for comes before them.

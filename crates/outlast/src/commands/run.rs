@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use outlast_api::{Diagnostic, ExitCode};
-use outlast_config::{Severity, read_plan};
+use outlast_config::{Severity, UserConfig, read_plan};
 use outlast_core::glob::Glob;
 use outlast_core::plan::{Budget, Concurrency, Plan};
 use outlast_core::{AgentName, RunId, TaskId};
@@ -36,7 +36,8 @@ pub(crate) fn perform(given: Given, run: &Run) -> Result<ExitCode, Failure> {
 fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
     let home = given.places.home.repository(repository.common_dir());
-    let (mut plan, whole, files) = plan_of(&given, &repository, run)?;
+    let user = given.places.user_config()?;
+    let (mut plan, whole, files) = plan_of(&given, &user, &repository, run)?;
     if !run.again {
         unfinished::refuse_moved(&given.places)?;
     }
@@ -54,7 +55,7 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
         return nothing_left(&given, journalled, id);
     }
-    base::refuse_absent(&base::absent(&plan, &repository)?)?;
+    base::refuse(base::hindrances(&plan, &given, &user, &repository)?)?;
     say_what_agents_miss(&repository, &plan, &files)?;
     if run.dry_run {
         return dry_run(&plan);
@@ -123,10 +124,14 @@ fn say_what_agents_miss(repository: &UserRepo, plan: &Plan, files: &[String]) ->
 }
 
 /// The plan that was named, as the arguments change it; as it is approved, with all its tasks; and its files.
-fn plan_of(given: &Given, repository: &UserRepo, run: &Run) -> Result<(Plan, Plan, Vec<String>), Failure> {
-    let user = given.places.user_config()?;
+fn plan_of(
+    given: &Given,
+    user: &UserConfig,
+    repository: &UserRepo,
+    run: &Run,
+) -> Result<(Plan, Plan, Vec<String>), Failure> {
     let files = given.places.plan_files(repository.root(), run.plan.as_deref())?;
-    let checked = read_plan(&files, Some(&user));
+    let checked = read_plan(&files, Some(user));
     let told: Vec<_> = checked.findings.into_iter().filter(|finding| finding.severity != Severity::Hint).collect();
     findings::warn(&told);
     let Some(mut plan) = checked.plan else {

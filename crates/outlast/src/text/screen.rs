@@ -51,7 +51,7 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         }
         let _ = writeln!(text, "\n{} ({})", styled(BOLD, group), tasks.len());
         for task in tasks.iter().take(NAMED_MAX) {
-            let _ = writeln!(text, "  {}", line(task, now));
+            let _ = writeln!(text, "  {}", line(task, status.engine.is_some(), now));
             // It is the same for all of them, and said once below.
             if !is_in_the_way(task) {
                 text.push_str(&fixes(&task.fix));
@@ -75,8 +75,8 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
     text
 }
 
-/// One task in one line.
-pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
+/// One task in one line. Nothing goes on by itself where no engine is at work.
+fn line(task: &TaskView, is_at_work: bool, now: Timestamp) -> String {
     // What an attempt is being ended for says more than that it still runs.
     let ending = task.cause.as_deref().filter(|cause| matches!(*cause, "parking" | "discarding"));
     let state = ending.unwrap_or(&task.state);
@@ -97,7 +97,12 @@ pub(crate) fn line(task: &TaskView, now: Timestamp) -> String {
         let _ = write!(text, ": {}", shown(detail));
     }
     if let Some(until) = task.reset_at.as_deref().and_then(seconds_until(now)) {
-        let _ = write!(text, "  {}", styled(BOLD, format!("goes on in {}", duration(until))));
+        let when = match (is_at_work, until > 0) {
+            (true, _) => format!("goes on in {}", duration(until)),
+            (false, true) => format!("due in {}, once it is resumed", duration(until)),
+            (false, false) => "due as soon as it is resumed".to_owned(),
+        };
+        let _ = write!(text, "  {}", styled(BOLD, when));
     }
     text
 }
@@ -150,6 +155,10 @@ fn advice(status: &Status) -> Vec<String> {
     }
     let goes_on = matches!(status.state.as_str(), "running" | "parked" | "stopped");
     if status.engine.is_none() && goes_on && status.budget.reached.is_none() {
+        say(format!("outlast resume {run}"), "goes on where it was");
+    }
+    let is_halted = status.tasks.iter().any(|task| task.cause.as_deref() == Some("paused"));
+    if status.engine.is_some() && is_halted {
         say(format!("outlast resume {run}"), "goes on where it was");
     }
     let waits = status.tasks.iter().any(|task| task.reset_at.is_some());

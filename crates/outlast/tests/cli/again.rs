@@ -312,3 +312,20 @@ fn nobody_waits_without_wanting_to_for_a_task_that_is_to_be_tried_later() {
     bench.run(&["retry", "t"]).ends(0).says("is tried again");
     assert_eq!(attempts(&bench), [2]);
 }
+
+#[test]
+fn scripts_are_told_which_tasks_a_discarded_one_takes_with_it() {
+    let bench = Bench::new();
+    let tasks = [("one", ""), ("two", "needs = [\"one\"]"), ("three", "needs = [\"two\"]"), ("four", "")];
+    bench.plan(&plan("", &tasks));
+    bench.run(&["run", "--yes"]).ends(0);
+    let acted = bench.run(&["discard", "two", "four", "--json"]).ends(0).json("act");
+    let stale = |id: &str| serde_json::json!({"id": id, "state": "stale", "fix": format!("outlast run --only {id}")});
+    let of = |id: &str| {
+        let tasks = acted["tasks"].as_array().unwrap();
+        tasks.iter().find(|task| task["id"] == id).unwrap()["dependants"].clone()
+    };
+    assert_eq!((of("two"), of("four")), (serde_json::json!([stale("three")]), Value::Null), "{acted:#}");
+    let acted = bench.run(&["discard", "one", "--json"]).ends(0).json("act");
+    assert_eq!(acted["tasks"][0]["dependants"], Value::Null, "they were told already: {acted:#}");
+}

@@ -202,6 +202,24 @@ fn work_that_is_being_parked_is_shown_as_that() {
 }
 
 #[test]
+fn an_engine_that_is_killed_while_it_parks_leaves_that_to_whoever_asked() {
+    for (command, says, run_says) in
+        [("pause", "is paused; its work is kept", "parked"), ("stop", "is stopped; its work", "stopped")]
+    {
+        let world = stuck_in_the_second_turn();
+        let mut run = world.command(&["run", "--yes"]);
+        run.env("OUTLAST_FAULT", "before_end:1");
+        let run = Running::of(run);
+        in_the_second_turn(&world);
+        world.run(&[command]).ends(0).says("has ended before all was parked: parking it now").says(says);
+        assert!(run.end().was_killed());
+        assert_eq!(world.status()["state"], run_says);
+        parked_with_its_work(&world);
+        goes_on(&world);
+    }
+}
+
+#[test]
 fn a_paused_run_without_an_engine_stays_paused_until_it_is_resumed() {
     let world = stuck_in_the_second_turn();
     let run = world.start(&["run", "--yes"]);

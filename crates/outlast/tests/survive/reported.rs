@@ -109,3 +109,26 @@ fn a_person_who_knows_better_has_it_tried_at_once() {
     world.all_are("landed");
     world.nothing_is_left();
 }
+
+#[test]
+fn nothing_is_said_to_go_on_by_itself_where_no_engine_is_at_work_or_the_run_is_stopped() {
+    let world = World::new();
+    let hour = REPORTS.replace("+6 seconds", "+1 hour");
+    let mut plan = plan("land = \"auto\"", "", &["a"]);
+    plan.run = plan.run.replace(REPORTS, &hour);
+    world.plan(&plan);
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let run = text(&world.status()["run"]);
+    let resume = format!("outlast resume {run}");
+    let shown = world.run(&["status"]).ends(0).says("due in ").says(", once it is resumed").says(&resume);
+    assert!(!shown.stdout.contains("goes on in"), "{}", shown.stdout);
+
+    world.run(&["stop"]).ends(0);
+    let task = world.task("a");
+    assert_eq!((&task["cause"], &task["reset_at"]), (&"paused".into(), &Value::Null), "{task:#}");
+    let detail = text(&task["detail"]);
+    assert!(detail.starts_with("the run is stopped; its last try: window_quota: "), "{task:#}");
+    let shown = world.run(&["status"]).ends(0).says("the run is stopped").says(&resume);
+    assert!(!shown.stdout.contains("goes on in") && !shown.stdout.contains("due in"), "{}", shown.stdout);
+    assert!(!world.run(&["--json"]).ends(0).stdout.contains("reset_at"));
+}
