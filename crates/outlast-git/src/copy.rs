@@ -16,18 +16,27 @@ use crate::{Error, Result, UserRepo};
 /// Longest history of an agent's that is followed, in commits.
 const HISTORY_MAX: usize = 200_000;
 
+/// Where objects are copied to.
+pub(crate) trait Sink {
+    /// Whether the object need not be copied.
+    fn holds(&self, id: &ObjectId) -> bool;
+
+    /// Adds an object.
+    fn put(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId>;
+}
+
 /// Copies the objects of `tree` that the tree `safe` does not hold at the same place.
 pub(crate) fn copy_tree(
     source: &dyn Source,
-    batch: &mut Batch<'_>,
+    sink: &mut dyn Sink,
     tree: ObjectId,
     safe: Option<ObjectId>,
 ) -> Result<()> {
     let mut buf = Vec::new();
     let mut copy = |id: ObjectId, kind: Kind| -> Result<()> {
-        if !batch.holds(&id) {
+        if !sink.holds(&id) {
             source.need(id, kind, &mut buf)?;
-            batch.put(kind, &buf)?;
+            sink.put(kind, &buf)?;
         }
         Ok(())
     };

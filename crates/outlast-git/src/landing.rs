@@ -12,8 +12,9 @@ use gix::objs::Kind;
 use outlast_core::{Oid, RunId, TaskId};
 
 use crate::candidate::{Candidate, run_trailer, task_trailer};
+use crate::copy::Sink as _;
+use crate::kept_pack::{self, KeptPack};
 use crate::lock::Lock;
-use crate::objects::{Indexer, ObjectFolder};
 use crate::shell::quoted;
 use crate::source::Source;
 use crate::{Error, Result, Store, UserRepo, Worktree, copy, durable, oid};
@@ -73,31 +74,20 @@ pub enum TargetState {
 }
 
 impl UserRepo {
-    /// Copies the candidate's objects physically and durably into the user's repository. No branch moves.
+    /// Copies the candidate's objects physically and durably into the user's repository, where nobody's garbage collection
+    /// takes them, however long ago it began. No branch moves.
     ///
     /// # Errors
-    /// An object cannot be read or written; [`Error::Git`] when the copy is not complete.
+    /// An object cannot be read or written; [`Error::Git`] when git finds fault with the copy.
     pub fn publish(&self, store: &Store, run: &RunId, task: &TaskId, candidate: &Candidate) -> Result<()> {
         let reader = store.reader();
         let (commit, parent) = (oid::parse(&candidate.commit)?, oid::parse(&candidate.parent)?);
-        let lock = store.lock()?;
-        let folder =
-            ObjectFolder::new(self.objects_dir(), Some(Indexer::Checkout(self.git().clone(), self.root().to_owned())));
-        let mut batch = folder.batch()?;
-        copy::copy_tree(&reader, &mut batch, reader.tree_of(commit)?, Some(reader.tree_of(parent)?))?;
+        let mut pack = KeptPack::new(store)?;
+        copy::copy_tree(&reader, &mut pack, reader.tree_of(commit)?, Some(reader.tree_of(parent)?))?;
         let mut buf = Vec::new();
         reader.need(commit, Kind::Commit, &mut buf)?;
-        batch.put(Kind::Commit, &buf)?;
-        batch.finish()?;
-        // From the pin on, no garbage collection takes them; one that ran just before would show here.
-        self.set_pin(&lock, run, &landing_pin(task), commit)?;
-        self.git()
-            .in_checkout(self.root())
-            .args(["rev-list", "--objects", "--quiet"])
-            .args([commit.to_string(), format!("^{parent}")])
-            .holding(&lock)?
-            .ok()?;
-        Ok(())
+        pack.put(Kind::Commit, &buf)?;
+        pack.finish(self.git(), self.root(), &landing_mark(run, task))
     }
 
     /// Moves the target from `old` to `new`, which must be published, or tells why not.
@@ -109,7 +99,7 @@ impl UserRepo {
         let full = format!("refs/heads/{}", step.target);
         let found = self.ref_tip(&full)?.map(oid::of);
         if found.as_ref() == Some(&step.new) {
-            self.drop_pin(&lock, &step.run, &landing_pin(&step.task))?;
+            self.let_go(step)?;
             return Ok(MoveOutcome::Moved);
         }
         if found != step.old {
@@ -125,9 +115,15 @@ impl UserRepo {
             }
         };
         if outcome == MoveOutcome::Moved {
-            self.drop_pin(&lock, &step.run, &landing_pin(&step.task))?;
+            self.let_go(step)?;
         }
         Ok(outcome)
+    }
+
+    /// Leaves what has landed to the user's garbage collection: the target names it now.
+    fn let_go(&self, step: &Move) -> Result<()> {
+        let mark = landing_mark(&step.run, &step.task);
+        kept_pack::release(&self.objects_dir(), |found| found == mark)
     }
 
     fn swap(&self, full: &str, step: &Move, lock: &Lock) -> Result<MoveOutcome> {
@@ -398,8 +394,14 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim_end_matches('.')
 }
 
-fn landing_pin(task: &TaskId) -> String {
-    format!("landing-{}", task.slug())
+/// What the `.keep` of a landing says.
+fn landing_mark(run: &RunId, task: &TaskId) -> String {
+    format!("{}{}", landing_marks(run), task.slug())
+}
+
+/// How all of a run's begin.
+pub(crate) fn landing_marks(run: &RunId) -> String {
+    format!("outlast landing {run} ")
 }
 
 /// The command a person can run, with the path quoted for a shell.

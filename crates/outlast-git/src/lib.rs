@@ -21,6 +21,7 @@ mod git;
 mod in_progress;
 mod inside;
 mod integration;
+mod kept_pack;
 mod landing;
 mod lock;
 mod merge;

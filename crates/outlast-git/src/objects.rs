@@ -14,6 +14,7 @@ use gix::ObjectId;
 use gix::objs::{Kind, WriteTo};
 use tempfile::TempPath;
 
+use crate::copy::Sink;
 use crate::git::Git;
 use crate::pack::PackWriter;
 use crate::{Error, Result, durable};
@@ -28,13 +29,11 @@ pub(crate) struct ObjectFolder {
     indexer: Option<Indexer>,
 }
 
-/// Who indexes a pack for an object folder.
+/// Who indexes a pack for an object folder: git on the repository of ours that it belongs to.
 #[derive(Debug, Clone)]
-pub(crate) enum Indexer {
-    /// Git on a repository of ours.
-    Store(Git, PathBuf),
-    /// Git in a checkout of the user's.
-    Checkout(Git, PathBuf),
+pub(crate) struct Indexer {
+    pub(crate) git: Git,
+    pub(crate) git_dir: PathBuf,
 }
 
 impl ObjectFolder {
@@ -92,6 +91,16 @@ pub(crate) struct Batch<'a> {
     pending: Vec<Pending>,
     pack: Option<PackWriter>,
     known: HashSet<ObjectId>,
+}
+
+impl Sink for Batch<'_> {
+    fn holds(&self, id: &ObjectId) -> bool {
+        Batch::holds(self, id)
+    }
+
+    fn put(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId> {
+        Batch::put(self, kind, data)
+    }
 }
 
 impl Batch<'_> {
@@ -197,11 +206,7 @@ impl Indexer {
     /// Has git check the pack, index it and store both durably.
     fn index(&self, pack: PackWriter) -> Result<()> {
         let (_temp, input) = pack.end()?;
-        let call = match self {
-            Self::Store(git, git_dir) => git.in_store(git_dir),
-            Self::Checkout(git, checkout) => git.in_checkout(checkout).durably(),
-        };
-        call.args(["index-pack", "--stdin"]).input(input).ok()?;
+        self.git.in_store(&self.git_dir).args(["index-pack", "--stdin"]).input(input).ok()?;
         Ok(())
     }
 }

@@ -29,9 +29,10 @@ pub struct Store {
 const PACKS_MAX: usize = 50;
 const LOOSE_MAX: usize = 20_000;
 
-/// How many packs a reader can know of: the store's own, those that runs add meanwhile, and the user's.
+/// How many packs a reader can know of: the store's own, those that runs add meanwhile, and the user's, where every landing
+/// adds one.
 const PACK_SLOTS: gix::odb::store::init::Slots =
-    gix::odb::store::init::Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 4096 };
+    gix::odb::store::init::Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 16_384 };
 
 /// Nothing in it may ever be dropped, whoever asks git to (`git gc --prune=now`): an object that is written is there until
 /// the ref that names it is.
@@ -68,7 +69,8 @@ impl Store {
         if durable::read(&path.join("info/attributes"))?.unwrap_or_default() != attributes {
             durable::write(&path.join("info/attributes"), &attributes, 0o644)?;
         }
-        let objects = ObjectFolder::new(path.join("objects"), Some(Indexer::Store(user.git().clone(), path.clone())));
+        let objects =
+            ObjectFolder::new(path.join("objects"), Some(Indexer { git: user.git().clone(), git_dir: path.clone() }));
         let options = gix::odb::store::init::Options { slots: PACK_SLOTS, ..Default::default() };
         let odb =
             gix::odb::Store::at_opts(path.join("objects"), gix::hash::Kind::Sha1, &mut std::iter::empty(), options)

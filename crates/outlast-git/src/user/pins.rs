@@ -11,6 +11,8 @@ use gix::objs::Kind;
 use outlast_core::{Oid, RunId};
 
 use crate::git::Call;
+use crate::kept_pack;
+use crate::landing::landing_marks;
 use crate::lock::Lock;
 use crate::source::Source;
 use crate::{Error, Kind as EntryKind, Refusal, Result, Store, UserRepo, durable, oid, tree};
@@ -65,6 +67,8 @@ impl UserRepo {
         let listed =
             self.git().in_checkout(self.root()).args(["for-each-ref", "--format=delete %(refname)", &prefix]).ok()?;
         self.update_pins(&lock, run)?.arg("--stdin").stdin(listed).ok()?;
+        let marks = landing_marks(run);
+        kept_pack::release(&self.objects_dir(), |mark| mark.starts_with(&marks))?;
         store.forget_tips(run)
     }
 
@@ -73,14 +77,6 @@ impl UserRepo {
         let full = format!("{}/{name}", namespace(run));
         self.update_pins(lock, run)?.args([full, id.to_string()]).ok()?;
         Ok(())
-    }
-
-    /// Removes one named pin of a run that was set a moment ago; content when it is not there.
-    ///
-    /// Without git, which would lock all of the repository's packed refs for it and leave that lock behind when it is
-    /// killed. A pin that the user's git has packed meanwhile stays until the run lets go of all.
-    pub(crate) fn drop_pin(&self, _lock: &Lock, run: &RunId, name: &str) -> Result<()> {
-        durable::remove(&self.common_dir().join(namespace(run)).join(name))
     }
 
     /// The git command that writes pins of a run. Under the store's lock no other git of ours writes there, and nobody

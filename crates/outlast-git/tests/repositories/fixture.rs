@@ -230,3 +230,11 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, String> {
     walk(root, root, &mut files);
     files
 }
+
+/// A task that changed `src/a.rs` and added `new.rs`.
+pub(crate) fn done(world: &World, task: &str) -> Checkpoint {
+    let workspace = world.workspace(task);
+    write(workspace.path(), "src/a.rs", format!("fn {task}() {{}}\n"));
+    write(workspace.path(), "new.rs", "// new\n");
+    world.checkpoint(&workspace, task)
+}

@@ -5,15 +5,8 @@ use std::path::Path;
 use outlast_core::Oid;
 use outlast_git::{Checkpoint, Integration, Move, MoveOutcome, TargetState};
 
-use crate::fixture::{World, git, read, try_git, write};
-
-/// A task that changed `src/a.rs` and added `new.rs`.
-fn done(world: &World, task: &str) -> Checkpoint {
-    let workspace = world.workspace(task);
-    write(workspace.path(), "src/a.rs", format!("fn {task}() {{}}\n"));
-    write(workspace.path(), "new.rs", "// new\n");
-    world.checkpoint(&workspace, task)
-}
+use crate::fixture::{World, done, git, read, try_git, write};
+use crate::late_gc::kept;
 
 /// A published step of `target` from the base.
 fn step(world: &World, target: &str) -> Move {
@@ -91,7 +84,7 @@ fn locks_that_killed_gits_of_ours_have_left_on_pins_are_removed() {
     let end = done(&world, "t");
     let pins = world.repo.join(format!(".git/refs/outlast/base/{}", world.run));
     let leave = || {
-        for name in ["target", "landing-t", world.base.as_str()] {
+        for name in ["target", world.base.as_str()] {
             write(&pins, &format!("{name}.lock"), "");
         }
     };
@@ -105,7 +98,7 @@ fn locks_that_killed_gits_of_ours_have_left_on_pins_are_removed() {
     write(&world.repo, ".git/packed-refs.lock", "");
     assert_eq!(go(&world, &step), MoveOutcome::Moved);
     assert_eq!(tip(&world, "landed"), step.new);
-    assert!(!pins.join("landing-t").exists(), "the landing's pin outlived it");
+    assert_eq!(kept(&world), "", "the landing's mark outlived it");
     std::fs::remove_file(world.repo.join(".git/packed-refs.lock")).unwrap();
     leave();
     world.user.unpin(&world.store, &world.run).unwrap();

@@ -10,6 +10,7 @@ mod filters;
 mod fixture;
 mod hostile;
 mod landings;
+mod late_gc;
 mod line_ends;
 mod merges;
 mod pointers;
