@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Shared;
-use super::frames::{self, End, Kind, MAGIC};
+use super::frames::{End, Kind, PREFIX_LEN, Use};
 use super::keeper::{Finished, Message};
 use super::row::{AnswerHead, Closing, Opening};
 use super::slot::Slot;
@@ -21,7 +21,7 @@ use crate::pending::{self, Pending};
 pub struct Spool {
     shared: Arc<Shared>,
     slot: Option<Slot>,
-    len: u64,
+    this: Use,
     passed: u64,
     /// The frame of the answer's head: written with what follows it, which saves a system call.
     head: Vec<u8>,
@@ -31,12 +31,13 @@ pub struct Spool {
 impl Spool {
     pub(super) fn begin(shared: Arc<Shared>, opening: &Opening, request: &[u8]) -> Result<Self, Error> {
         let slot = shared.slots.take()?;
-        let mut spool = Self { shared, slot: Some(slot), len: 0, passed: 0, head: Vec::new(), broken: None };
+        let this = slot.this();
+        let mut spool = Self { shared, slot: Some(slot), this, passed: 0, head: Vec::new(), broken: None };
         let opening = json(opening);
-        let begun = prefix(Kind::Opening, opening.len()).and_then(|first| {
-            let second = prefix(Kind::Request, request.len())?;
+        let begun = spool.prefix(Kind::Opening, &opening).and_then(|first| {
+            let second = spool.prefix(Kind::Request, request)?;
             spool.append(&mut [
-                IoSlice::new(MAGIC),
+                IoSlice::new(&this.start()),
                 IoSlice::new(&first),
                 IoSlice::new(&opening),
                 IoSlice::new(&second),
@@ -58,7 +59,8 @@ impl Spool {
     /// [`Error::TooLarge`] for headers of more than four gigabytes.
     pub fn answer(&mut self, head: &AnswerHead) -> Result<(), Error> {
         let head = json(head);
-        self.head.extend_from_slice(&prefix(Kind::Head, head.len())?);
+        let prefix = self.prefix(Kind::Head, &head)?;
+        self.head.extend_from_slice(&prefix);
         self.head.extend_from_slice(&head);
         Ok(())
     }
@@ -100,27 +102,22 @@ impl Spool {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
-        let prefix = prefix(kind, bytes.len())?;
+        let prefix = self.prefix(kind, bytes)?;
         let head = std::mem::take(&mut self.head);
         self.append(&mut [IoSlice::new(&head), IoSlice::new(&prefix), IoSlice::new(bytes)])
     }
 
     fn append(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), Error> {
-        let Some(slot) = &self.slot else {
+        let Some(slot) = &mut self.slot else {
             return Ok(());
         };
-        match slot.append(parts) {
-            Ok(written) => {
-                self.len += written;
-                Ok(())
-            }
-            Err(error) => {
-                // Half a frame in the middle would make all that follows unreadable.
-                let cut = slot.cut_to(self.len);
-                self.broken = Some(error.clone());
-                cut.and(Err(error))
-            }
-        }
+        // What follows half a frame is not read: nothing is written any more.
+        slot.append(parts).inspect_err(|error| self.broken = Some(error.clone()))
+    }
+
+    fn prefix(&self, kind: Kind, bytes: &[u8]) -> Result<[u8; PREFIX_LEN], Error> {
+        let too_large = || Error::TooLarge { what: "length of a body", value: bytes.len() as u64 };
+        self.this.prefix(kind, bytes).ok_or_else(too_large)
     }
 }
 
@@ -135,10 +132,6 @@ impl Drop for Spool {
             drop(self.hand_over(None));
         }
     }
-}
-
-fn prefix(kind: Kind, len: usize) -> Result<[u8; frames::PREFIX_LEN], Error> {
-    frames::prefix(kind, len).ok_or(Error::TooLarge { what: "length of a body", value: len as u64 })
 }
 
 /// Plain structs of text and numbers: their JSON cannot fail.

@@ -66,9 +66,15 @@ fn the_journal_of_version_1_is_read_for_ever() {
 }
 
 #[test]
-fn the_spool_of_version_1_is_recovered_for_ever() {
+fn the_spool_of_each_version_is_recovered_for_ever() {
+    for version in ["v1", "spool2"] {
+        recovered(version);
+    }
+}
+
+fn recovered(version: &str) {
     let folder = tempfile::tempdir().unwrap();
-    copy(&golden("v1"), folder.path());
+    copy(&golden(version), folder.path());
     let journal = Journal::open(folder.path().join("journal.db")).unwrap();
     let (_ledger, recovery) = Ledger::open(&journal).unwrap();
     // The third file's exchange is in the ledger already.
@@ -87,7 +93,7 @@ fn the_spool_of_version_1_is_recovered_for_ever() {
 #[test]
 #[ignore = "makes the golden files of the present version; they are made once"]
 fn make() {
-    let target = golden("v1");
+    let target = golden("spool2");
     assert!(!target.exists(), "{} is there; it must never change", target.display());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");

@@ -94,7 +94,13 @@ fn an_exchange_is_kept_as_it_passed() {
     assert_eq!(row, expected);
     assert_eq!(open.body(row.request_hash), b"{\"model\":  \"sonnet\"}");
     assert_eq!(open.body(row.response_hash), b"data: one\n\ndata: two\n\n");
-    assert_eq!(files(open.folder.path(), "spool"), [("0.spool".to_owned(), 0)], "the spool file waits for the next");
+    let used = files(open.folder.path(), "spool");
+    open.begin("x2", b"?", &[b"short"]).finish(closing(Outcome::Complete)).wait().unwrap();
+    assert_eq!(open.body(open.row("x2").response_hash), b"short");
+    assert_eq!(files(open.folder.path(), "spool"), used, "the spool file waits for the next");
+    let Open { folder, ledger, .. } = open;
+    drop(ledger);
+    assert_eq!(files(folder.path(), "spool"), [("0.spool".to_owned(), 0)], "nothing is left in it");
 }
 
 #[test]
