@@ -102,6 +102,16 @@ pub fn load_plan(root: &Path, cwd: &Path, which: Option<&str>) -> Result<PlanFil
     Ok(PlanFiles { name: run_name(Path::new(stem.unwrap_or_default())), project, batch, ignored })
 }
 
+/// What names a plan after `outlast run`, by the name that it gave its runs: nothing for the project's file. Nothing at all
+/// where no such plan is there, as of one that was named by a path.
+pub fn argument(root: &Path, name: &str) -> Option<Option<String>> {
+    if name == run_name(root) {
+        return Some(None);
+    }
+    let is_it = |batch: &String| run_name(Path::new(batch)) == name;
+    batch_names(&root.join(BATCH_FOLDER)).into_iter().find(is_it).map(Some)
+}
+
 /// Reads the user's configuration; `None` where there is no such file.
 ///
 /// # Errors

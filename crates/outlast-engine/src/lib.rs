@@ -24,6 +24,7 @@ mod keys;
 mod left_out;
 mod loops;
 mod moves;
+mod named;
 mod notes;
 mod obstacle;
 mod ops;
@@ -51,9 +52,10 @@ pub use fault::POINTS;
 pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
 pub use left_out::left_out;
+pub use named::run_anew;
 pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE, checkout};
 pub use outputs::last_lines;
-pub use programs::{AbsentProgram, Lack, Starts, absent_programs};
+pub use programs::{AbsentProgram, Lack, Starts, absent_programs, program_files};
 pub use room::{Full, Space};
 pub use runs::{
     Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, unless_full, until_held_up, until_parked,

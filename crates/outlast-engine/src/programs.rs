@@ -257,6 +257,15 @@ fn files(command: &[String]) -> Vec<(&str, bool)> {
     }
 }
 
+/// The files of the repository that a task's agent and the commands of its plan are started from.
+pub fn program_files(plan: &Plan, task: &Task) -> BTreeSet<String> {
+    let mut commands: Vec<Vec<String>> = plan.agent(task).map(|agent| agent.command.clone()).into_iter().collect();
+    let steps = task.steps.iter().filter_map(|step| step.command.as_ref());
+    let shell = plan.run.setup.iter().chain(&task.verify).chain(steps);
+    commands.extend(shell.flat_map(|command| simple_commands(command)));
+    commands.iter().flat_map(|command| files(command)).filter_map(|(file, _)| plain(file)).collect()
+}
+
 /// A path without `.` and without detours; nothing where it leads out of the workspace.
 pub(crate) fn plain(path: &str) -> Option<String> {
     let mut parts = Vec::new();

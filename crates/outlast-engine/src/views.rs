@@ -18,6 +18,7 @@ use outlast_git::{quoted, word};
 use crate::held_up::{self, Tried};
 use crate::home::RepoHome;
 use crate::left_out;
+use crate::named::run_anew;
 use crate::obstacle::Obstacle;
 
 /// Billionths of a dollar in a dollar.
@@ -266,8 +267,9 @@ fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
     }
     if task.phase == Phase::Stale {
         let (id, task) = (&run.id, word(task.id.as_str()));
+        let anew = run_anew(home, run, &format!("--only {task}"));
         return vec![
-            format!("outlast run --only {task}    # anew, with what it needs, in a run of its own"),
+            format!("{anew}    # with what it needs, in a run of its own"),
             format!("outlast discard --run {id} {task}"),
         ];
     }

@@ -14,9 +14,10 @@ use outlast_engine::RepoHome;
 
 use crate::failure::Failure;
 use crate::text;
+use crate::typed::{Typed, as_given};
 
 /// Makes sure that a person has approved what this plan would run: it, or the whole that it is a part of.
-pub(crate) fn require(home: &RepoHome, plan: &Plan, whole: &Plan, yes: bool) -> Result<(), Failure> {
+pub(crate) fn require(home: &RepoHome, plan: &Plan, whole: &Plan, typed: Typed<'_>, yes: bool) -> Result<(), Failure> {
     let hash = outlast_config::approval_hash(plan);
     let file = home.root().join("approved");
     if is_approved(&file, &hash) || is_given(home, whole) {
@@ -26,7 +27,8 @@ pub(crate) fn require(home: &RepoHome, plan: &Plan, whole: &Plan, yes: bool) -> 
         let what = "this plan's commands have not been approved for this repository";
         return Err(Diagnostic::error("plan/not-approved", ExitCode::Plan, what)
             .because("a plan comes with its repository, and its commands run on your machine")
-            .fix("outlast run --yes    # after reading them: outlast check")
+            .fix(format!("{}    # lists them", typed.check()))
+            .fix(format!("{}    # approves and runs them", as_given("--yes", true)))
             .into());
     }
     keep(&file, &hash).map_err(|error| {

@@ -14,6 +14,7 @@ use crate::commands::say;
 use crate::failure::Failure;
 use crate::same::earlier;
 use crate::selection::Journalled;
+use crate::typed::Typed;
 
 /// How many tasks are named before the rest is summed up.
 const NAMED_MAX: usize = 8;
@@ -37,6 +38,7 @@ pub(crate) fn leave_out(
     whole: &Plan,
     journalled: Option<&Journalled>,
     repository: &UserRepo,
+    typed: Typed<'_>,
 ) -> Result<Option<RunId>, Failure> {
     let Some(journalled) = journalled else { return Ok(None) };
     let landed = find(plan, whole, journalled, repository)?;
@@ -45,7 +47,7 @@ pub(crate) fn leave_out(
             if let Some(Place { run, apart: Some(branch), .. }) = landed.get(need) {
                 let there = journalled.core.run(run).and_then(|run| run.task(&task.id));
                 let retries = there.is_some_and(|task| matches!(task.state(), "failed" | "blocked"));
-                return Err(apart(&task.id, need, run, branch, retries));
+                return Err(apart(&task.id, need, run, branch, retries, typed));
             }
         }
     }
@@ -175,7 +177,7 @@ pub(crate) fn names(tasks: &[&TaskId]) -> String {
     }
 }
 
-fn apart(task: &TaskId, need: &TaskId, run: &RunId, branch: &str, retries: bool) -> Failure {
+fn apart(task: &TaskId, need: &TaskId, run: &RunId, branch: &str, retries: bool, typed: Typed<'_>) -> Failure {
     let what = format!("task `{task}` needs `{need}`, which landed in run `{run}` on `{branch}`");
     let why = format!("this run would not start from that branch, and `{need}` is not done twice");
     let told = Diagnostic::error("plan/need-apart", ExitCode::Plan, what).because(why);
@@ -185,5 +187,5 @@ fn apart(task: &TaskId, need: &TaskId, run: &RunId, branch: &str, retries: bool)
     } else {
         told
     };
-    told.fix("outlast run --again    # does all of it again").into()
+    told.fix(format!("{}    # does all of it again", typed.run("--again"))).into()
 }

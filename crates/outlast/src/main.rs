@@ -11,11 +11,13 @@ mod live;
 mod logfile;
 mod off_target;
 mod places;
+mod plan_since;
 mod remote;
 mod same;
 mod selection;
 mod session;
 mod text;
+mod typed;
 mod unfinished;
 mod watch;
 

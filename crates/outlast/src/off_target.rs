@@ -10,7 +10,7 @@ use outlast_api::{Status, TaskView};
 use outlast_core::run::Run;
 use outlast_core::task::Phase;
 use outlast_core::{Oid, TaskId};
-use outlast_engine::RepoHome;
+use outlast_engine::{RepoHome, run_anew};
 use outlast_git::{Result, UserRepo, quoted, word};
 
 use crate::places::Places;
@@ -64,14 +64,14 @@ impl Off {
     }
 
     /// Tells of it in the view of a run.
-    pub(crate) fn note(&self, status: &mut Status, home: &RepoHome) {
-        let (run, target) = (status.run.clone(), status.target.clone());
+    pub(crate) fn note(&self, status: &mut Status, run: &Run, home: &RepoHome) {
+        let target = status.target.clone();
         for task in &mut status.tasks {
             if let Some((commit, is_held)) = self.commits.get(&TaskId::new(&task.id)) {
                 task.off_target = true;
                 task.cause = Some(CAUSE.to_owned());
                 task.detail = Some(self.detail(&target, commit));
-                task.fix = self.fixes(&run, &target, task, commit.as_str(), *is_held, home);
+                task.fix = self.fixes(run, &target, task, commit.as_str(), *is_held, home);
             }
         }
     }
@@ -94,7 +94,7 @@ impl Off {
     /// The commit back onto the branch, from the repository or from our store; or the work anew, which is paid for again.
     fn fixes(
         &self,
-        run: &str,
+        run: &Run,
         target: &str,
         task: &TaskView,
         commit: &str,
@@ -104,10 +104,11 @@ impl Off {
         let (store, slug) = (quoted(&home.store().display().to_string()), TaskId::new(&task.id).slug());
         let pick = match is_held {
             true => format!("git cherry-pick {commit}"),
-            false => format!("git fetch {store} refs/outlast/{run}/{slug}/result && git cherry-pick FETCH_HEAD"),
+            false => format!("git fetch {store} refs/outlast/{}/{slug}/result && git cherry-pick FETCH_HEAD", run.id),
         };
         let back = if self.is_gone { pick } else { format!("git switch {} && {pick}", word(target)) };
-        vec![back, format!("outlast run --only {}    # anew, in a run of its own, and paid for again", word(&task.id))]
+        let anew = run_anew(home, run, &format!("--only {}", word(&task.id)));
+        vec![back, format!("{anew}    # in a run of its own, and paid for again")]
     }
 }
 

@@ -12,6 +12,7 @@ use crate::landed::names;
 use crate::places::Places;
 use crate::same::earlier;
 use crate::selection::Journalled;
+use crate::typed::Typed;
 
 /// Refuses to start tasks that a run which is not over goes on with, as they stand in the plan.
 ///
@@ -19,7 +20,12 @@ use crate::selection::Journalled;
 ///
 /// # Errors
 /// `plan/unfinished-run`, with the command that goes on with that run.
-pub(crate) fn refuse(plan: &Plan, whole: &Plan, journalled: Option<&Journalled>) -> Result<(), Failure> {
+pub(crate) fn refuse(
+    plan: &Plan,
+    whole: &Plan,
+    journalled: Option<&Journalled>,
+    typed: Typed<'_>,
+) -> Result<(), Failure> {
     let Some(journalled) = journalled else { return Ok(()) };
     let runs = journalled.newest_first();
     let Some(oldest) = runs.iter().rposition(|run| !is_over(run)) else { return Ok(()) };
@@ -34,7 +40,7 @@ pub(crate) fn refuse(plan: &Plan, whole: &Plan, journalled: Option<&Journalled>)
         let goes_on = |task: &&&Task| there(task).is_some_and(|task| is_open(task.state()));
         let open: Vec<&Task> = same.iter().filter(goes_on).copied().collect();
         if !is_over(run) && !open.is_empty() {
-            return Err(refused(run, &open, &others));
+            return Err(refused(run, &open, &others, typed));
         }
         wanted = others;
     }
@@ -46,13 +52,13 @@ pub(crate) fn refuse(plan: &Plan, whole: &Plan, journalled: Option<&Journalled>)
 ///
 /// # Errors
 /// `repository/elsewhere`, with the command that puts it back; where a journal cannot be read.
-pub(crate) fn refuse_moved(places: &Places) -> Result<(), Failure> {
+pub(crate) fn refuse_moved(places: &Places, typed: Typed<'_>) -> Result<(), Failure> {
     let is_left =
         |run: &Run| !is_over(run) || run.tasks.iter().any(|task| task.state() == "done" && !task.is_on_target());
     for home in places.of_a_moved_repository() {
         let Some(journalled) = Journalled::load(home)? else { continue };
         if journalled.core.runs.values().any(is_left) {
-            let again = "outlast run --again    # starts every task anew, also what has landed";
+            let again = again(typed);
             places.repository_of(&journalled.home).map_err(|failure| failure.fix(again))?;
         }
     }
@@ -70,6 +76,7 @@ pub(crate) fn refuse_unlanded(
     whole: &Plan,
     journalled: Option<&Journalled>,
     repository: &UserRepo,
+    typed: Typed<'_>,
 ) -> Result<(), Failure> {
     let Some(journalled) = journalled else { return Ok(()) };
     let base = crate::base::commit(plan, repository)?;
@@ -88,14 +95,14 @@ pub(crate) fn refuse_unlanded(
         let is_here =
             || repository.not_in_history(&base, std::slice::from_ref(&run.spec.base)).map(|all| all.is_empty());
         if !waiting.is_empty() && is_here().map_err(outlast_engine::Error::from)? {
-            return Err(unlanded(run, &waiting, &[rest, others].concat()));
+            return Err(unlanded(run, &waiting, &[rest, others].concat(), typed));
         }
         wanted = others;
     }
     Ok(())
 }
 
-fn unlanded(run: &Run, waiting: &[&Task], others: &[&Task]) -> Failure {
+fn unlanded(run: &Run, waiting: &[&Task], others: &[&Task], typed: Typed<'_>) -> Failure {
     let id = &run.id;
     let what = format!("run `{id}` holds verified work that waits to be landed: {}", ids(waiting));
     let mut told = Diagnostic::error("plan/unlanded-work", ExitCode::Plan, what)
@@ -104,13 +111,19 @@ fn unlanded(run: &Run, waiting: &[&Task], others: &[&Task]) -> Failure {
     if !is_over(run) {
         told = told.fix(format!("outlast resume {id}    # goes on where it was"));
     }
-    told = told.fix(format!("outlast land --run {id} state:done    # then `outlast run` starts what is left"));
+    let land = format!("outlast land --run {id} state:done    # then `{}` starts what is left", typed.run(""));
+    told = told.fix(land);
     if !others.is_empty() {
         told = told
             .because(format!("{} would be started as well", ids(others)))
-            .fix("outlast run --only TASK    # starts another one now, and what it needs");
+            .fix(format!("{}    # starts another one now, and what it needs", typed.run("--only TASK")));
     }
-    told.fix("outlast run --again    # starts every task anew, also what has landed").into()
+    told.fix(again(typed)).into()
+}
+
+/// The command that does everything anew.
+fn again(typed: Typed<'_>) -> String {
+    format!("{}    # starts every task anew, also what has landed", typed.run("--again"))
 }
 
 fn ids(tasks: &[&Task]) -> String {
@@ -126,7 +139,7 @@ fn is_open(state: &str) -> bool {
     !matches!(state, "done" | "landed" | "discarded" | "stale" | "failed" | "blocked")
 }
 
-fn refused(run: &Run, open: &[&Task], others: &[&Task]) -> Failure {
+fn refused(run: &Run, open: &[&Task], others: &[&Task], typed: Typed<'_>) -> Failure {
     let id = &run.id;
     let what = format!("run `{id}` is not finished and still has to do: {}", ids(open));
     let mut told = Diagnostic::error("plan/unfinished-run", ExitCode::Plan, what)
@@ -135,11 +148,10 @@ fn refused(run: &Run, open: &[&Task], others: &[&Task]) -> Failure {
     if !others.is_empty() {
         let plural = if others.len() == 1 { "is" } else { "are" };
         told = told.because(format!(
-            "{} {plural} not in that run as the plan has it now: `outlast run` starts that when the run is over",
-            ids(others)
+            "{} {plural} not in that run as the plan has it now: `{}` starts that when the run is over",
+            ids(others),
+            typed.run("")
         ));
     }
-    told.fix(format!("outlast resume {id}    # goes on where it was"))
-        .fix("outlast run --again    # starts every task anew, also what has landed")
-        .into()
+    told.fix(format!("outlast resume {id}    # goes on where it was")).fix(again(typed)).into()
 }

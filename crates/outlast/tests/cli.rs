@@ -16,6 +16,8 @@ mod doctor;
 mod host;
 #[path = "cli/init.rs"]
 mod init;
+#[path = "cli/mended.rs"]
+mod mended;
 #[path = "cli/off_target.rs"]
 mod off_target;
 #[path = "cli/people.rs"]

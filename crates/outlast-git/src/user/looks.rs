@@ -97,6 +97,20 @@ impl UserRepo {
         }))
     }
 
+    /// Whether a path is not the same in two commits.
+    ///
+    /// # Errors
+    /// The repository cannot be read, or lacks one of them.
+    pub fn differs(&self, before: &Oid, now: &Oid, path: &str) -> Result<bool> {
+        let repo = self.gix()?;
+        let entry = |commit: &Oid| {
+            let tree = repo.find_commit(oid::parse(commit)?).map_err(|e| self.refused(e))?.tree();
+            let found = tree.map_err(|e| self.refused(e))?.lookup_entry_by_path(path).map_err(|e| self.refused(e))?;
+            Ok::<_, crate::Error>(found.map(|entry| (entry.mode(), entry.object_id())))
+        };
+        Ok(entry(before)? != entry(now)?)
+    }
+
     /// Whether git ignores a path of the checkout that is in no index.
     ///
     /// # Errors

@@ -7,10 +7,10 @@ use outlast_core::run::{Mode, Run};
 use outlast_core::task::Phase;
 use outlast_core::{AttemptId, RunId, TaskId};
 use outlast_engine::{
-    Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, unless_full,
-    until_parked,
+    Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, run_anew,
+    unless_full, until_parked,
 };
-use outlast_git::quoted;
+use outlast_git::{quoted, word};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunSelection, TaskSelection};
@@ -107,7 +107,7 @@ pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCod
     let before = without_result(&places, &id)?;
     let mut acted = act(given, &home, &id, Act::Discard { run: id.to_string(), tasks })?;
     name_what_is_kept(&places, &home, &id, &mut acted)?;
-    name_dependants(&places, &id, &before, &mut acted)?;
+    name_dependants(&places, &home, &id, &before, &mut acted)?;
     let code = told(json, &acted, "")?;
     let mut said = BTreeSet::new();
     for dependant in acted.tasks.iter().flat_map(|task| &task.dependants).filter(|task| said.insert(&task.id)) {
@@ -123,6 +123,7 @@ pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCod
 /// Says of each discarded task which others come to no result because of it that were to come to one before.
 fn name_dependants(
     places: &Places,
+    home: &RepoHome,
     run: &RunId,
     before: &BTreeMap<TaskId, &'static str>,
     acted: &mut Acted,
@@ -137,7 +138,7 @@ fn name_dependants(
             .map(|(task, state)| Dependant {
                 id: task.to_string(),
                 state: (*state).to_owned(),
-                fix: (*state == "stale").then(|| format!("outlast run --only {task}")),
+                fix: (*state == "stale").then(|| run_anew(home, run, &format!("--only {}", word(task.as_str())))),
             })
             .collect();
     }

@@ -16,6 +16,7 @@ use crate::base::{self, Hindrance};
 use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::text::{self, findings};
+use crate::typed::Typed;
 
 pub(crate) fn perform(given: &Given, check: &Check) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
@@ -36,11 +37,12 @@ pub(crate) fn perform(given: &Given, check: &Check) -> Result<ExitCode, Failure>
         checked.findings = errors.into_iter().chain(warnings).chain(checked.findings).collect();
     }
     match &check.prompt {
-        Some(task) => show_prompt(given, &checked, task),
+        Some(task) => show_prompt(given, &checked, Typed(check.plan.as_deref()), task),
         None => {
+            let typed = Typed(check.plan.as_deref());
             let home = given.places.home.repository(repository.common_dir());
             let approved = checked.plan.as_ref().is_some_and(|plan| approval::is_given(&home, plan));
-            show_plan(given, &files.name, &checked, approved, refused)
+            show_plan(given, &files.name, typed, &checked, approved, refused)
         }
     }
 }
@@ -59,6 +61,7 @@ fn hindered(hindrance: &Hindrance) -> Finding {
 fn show_plan(
     given: &Given,
     name: &str,
+    typed: Typed<'_>,
     checked: &Checked,
     approved: bool,
     refused: ExitCode,
@@ -73,7 +76,7 @@ fn show_plan(
             print(&text::plan::analysis(analysis))?;
         }
         if let Some(plan) = &checked.plan {
-            print(&text::plan::commands(&approval::commands(plan), approved))?;
+            print(&text::plan::commands(&approval::commands(plan), typed, approved))?;
         }
         print(&format!("{}\n", summary(checked)))?;
     }
@@ -156,13 +159,13 @@ struct PromptView {
 /// Bytes of English prose or code that make a token, roughly; no provider states a number.
 const BYTES_PER_TOKEN: usize = 4;
 
-fn show_prompt(given: &Given, checked: &Checked, task: &str) -> Result<ExitCode, Failure> {
+fn show_prompt(given: &Given, checked: &Checked, typed: Typed<'_>, task: &str) -> Result<ExitCode, Failure> {
     let Some(plan) = &checked.plan else {
         findings::warn(&checked.findings);
         let told = Diagnostic::error("plan/refused", ExitCode::Plan, "the plan does not run, so nothing would be sent");
         return Err(told.fix("mend what is named above").into());
     };
-    let found = plan.task(&TaskId::new(task)).ok_or_else(|| unknown(plan, task))?;
+    let found = plan.task(&TaskId::new(task)).ok_or_else(|| unknown(plan, typed, task))?;
     let prompt = outlast_agent::prompt::prompt(found);
     let tokens = prompt.len().div_ceil(BYTES_PER_TOKEN);
     if given.json {
@@ -189,9 +192,9 @@ fn print_exactly(prompt: &str) -> Result<(), Failure> {
     }
 }
 
-fn unknown(plan: &Plan, task: &str) -> Failure {
+fn unknown(plan: &Plan, typed: Typed<'_>, task: &str) -> Failure {
     let told = Diagnostic::error("task/none", ExitCode::NotFound, format!("the plan has no task `{task}`"));
     let ids: Vec<&str> = plan.tasks.iter().map(|task| task.id.as_str()).take(12).collect();
     let told = if ids.is_empty() { told } else { told.because(format!("its tasks are {}", ids.join(", "))) };
-    told.fix("outlast check    # shows every task").into()
+    told.fix(format!("{}    # shows every task", typed.check())).into()
 }

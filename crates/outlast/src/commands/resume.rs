@@ -7,6 +7,7 @@ use outlast_core::admit::Command;
 use outlast_core::plan::Plan;
 use outlast_core::record::Assigned;
 use outlast_core::run::{Mode, Run};
+use outlast_core::task::Task;
 use outlast_core::{AgentName, Core, RunId, TaskId};
 use outlast_engine::{Obstacle, RepoHome, assigned, keep_plan, load_plan, perform as act};
 
@@ -15,6 +16,7 @@ use crate::base;
 use crate::commands::status::{now, view};
 use crate::commands::{Given, budget, print_json, say};
 use crate::failure::Failure;
+use crate::plan_since;
 use crate::remote;
 use crate::selection::{Journalled, no_run_or_task, tasks};
 use crate::session::{accounts, block_on};
@@ -36,6 +38,9 @@ struct GoingOn {
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
     let (home, run, retry) = which(&given, &resume.what)?;
     can_go_on(&given, &home, &run)?;
+    if let Some(found) = Journalled::load(home.clone())?.as_ref().and_then(|journalled| journalled.core.run(&run)) {
+        plan_since::tell(&given, &home, found, &goes_on_with(found, &retry), None);
+    }
     go_on(given, GoingOn { home, run, assign: None, retry, budget: resume.budget, no_wait: resume.no_wait })
 }
 
@@ -52,6 +57,7 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
     }
     check(&journalled.core, &id, &wanted)?;
     can_go_on(&given, &journalled.home, &id)?;
+    plan_since::tell(&given, &journalled.home, run, &wanted, retry.agent.as_deref());
     let assign = match &retry.agent {
         Some(agent) => {
             let plan = load_plan(&journalled.home, &run.spec.plan)?;
@@ -64,6 +70,16 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
         given,
         GoingOn { home: journalled.home, run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait },
     )
+}
+
+/// What a resumed run works on: these tasks, or else whatever an agent is still to do.
+fn goes_on_with(run: &Run, retry: &[TaskId]) -> Vec<TaskId> {
+    let is_open =
+        |task: &&Task| !matches!(task.state(), "done" | "landed" | "discarded" | "stale" | "failed" | "blocked");
+    match retry {
+        [] => run.tasks.iter().filter(is_open).map(|task| task.id.clone()).collect(),
+        retry => retry.to_vec(),
+    }
 }
 
 /// Checks, before an engine is asked or opened, that what a run goes on with is there: its repository, our store, and the copy of

@@ -22,6 +22,7 @@ use crate::session::block_on;
 use crate::text::budget::usd_text;
 use crate::text::screen::short;
 use crate::text::{self, findings, styled};
+use crate::typed::Typed;
 use crate::unfinished;
 use crate::watch::{Stay, Watch};
 
@@ -37,19 +38,20 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
     let home = given.places.home.repository(repository.common_dir());
     let user = given.places.user_config()?;
+    let typed = Typed(run.plan.as_deref());
     let (mut plan, whole, files) = plan_of(&given, &user, &repository, run)?;
     if !run.again {
-        unfinished::refuse_moved(&given.places)?;
+        unfinished::refuse_moved(&given.places, typed)?;
     }
     let journalled = if run.again { None } else { Journalled::load(home.clone())? };
     // Beside a living engine that engine is named below.
     let is_free = run.dry_run || given.places.home.engine().is_none();
     if is_free {
-        unfinished::refuse(&plan, &whole, journalled.as_ref())?;
+        unfinished::refuse(&plan, &whole, journalled.as_ref(), typed)?;
     }
-    let landed = landed::leave_out(&mut plan, &whole, journalled.as_ref(), &repository)?;
+    let landed = landed::leave_out(&mut plan, &whole, journalled.as_ref(), &repository, typed)?;
     if is_free {
-        unfinished::refuse_unlanded(&plan, &whole, journalled.as_ref(), &repository)?;
+        unfinished::refuse_unlanded(&plan, &whole, journalled.as_ref(), &repository, typed)?;
     }
     landed::tell_of_begun(&plan, journalled.as_ref());
     if let (Some(journalled), Some(id), true) = (&journalled, &landed, plan.tasks.is_empty()) {
@@ -63,7 +65,7 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     if let Some(holder) = given.places.home.engine() {
         return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
     }
-    approval::require(&home, &plan, &whole, run.yes)?;
+    approval::require(&home, &plan, &whole, typed, run.yes)?;
     if run.detach {
         let id = detach::run(&given.places)?;
         return if given.json { show(&given, &id) } else { Ok(ExitCode::Ok) };
@@ -141,7 +143,7 @@ fn plan_of(
             ExitCode::Plan,
             format!("the plan has {}", text::count(errors, "error")),
         )
-        .fix("mend what is named above; outlast check")
+        .fix(format!("mend what is named above; {}", Typed(run.plan.as_deref()).check()))
         .into());
     };
     if let Some(agent) = &run.agent {
@@ -149,7 +151,7 @@ fn plan_of(
     }
     let whole = plan.clone();
     if !run.only.is_empty() {
-        keep_only(&mut plan, &run.only)?;
+        keep_only(&mut plan, &run.only, Typed(run.plan.as_deref()))?;
     }
     if let Some(concurrency) = run.concurrency {
         plan.run.concurrency = user.ceiling.over_concurrency(Concurrency::Fixed(concurrency));
@@ -182,7 +184,7 @@ fn use_agent(plan: &mut Plan, agent: &str) -> Result<(), Failure> {
 }
 
 /// Keeps the tasks that were named and everything that they need.
-fn keep_only(plan: &mut Plan, only: &[String]) -> Result<(), Failure> {
+fn keep_only(plan: &mut Plan, only: &[String], typed: Typed<'_>) -> Result<(), Failure> {
     let mut wanted: Vec<TaskId> = Vec::new();
     for wish in only {
         let glob = Glob::parse(wish).ok();
@@ -193,7 +195,7 @@ fn keep_only(plan: &mut Plan, only: &[String]) -> Result<(), Failure> {
         let found: Vec<TaskId> = found.cloned().collect();
         if found.is_empty() {
             return Err(Diagnostic::error("task/none", ExitCode::NotFound, format!("the plan has no task `{wish}`"))
-                .fix("outlast check")
+                .fix(typed.check())
                 .into());
         }
         wanted.extend(found);

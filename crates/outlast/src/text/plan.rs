@@ -6,6 +6,7 @@ use outlast_config::{Analysis, Edge, Reason};
 use outlast_core::TaskId;
 
 use crate::text::{BOLD, DIM, count, shown, styled};
+use crate::typed::Typed;
 
 /// How many tasks of a wave are named before the rest is summed up.
 const NAMED_MAX: usize = 12;
@@ -37,11 +38,14 @@ pub(crate) fn analysis(analysis: &Analysis) -> String {
 }
 
 /// What a plan would have this machine run.
-pub(crate) fn commands(commands: &[String], approved: bool) -> String {
+pub(crate) fn commands(commands: &[String], typed: Typed<'_>, approved: bool) -> String {
     if commands.is_empty() {
         return String::new();
     }
-    let state = if approved { "approved already" } else { "`outlast run` asks for your approval first" };
+    let state = match approved {
+        true => "approved already".to_owned(),
+        false => format!("`{}` asks for your approval first", typed.run("")),
+    };
     let mut text = format!("{} {}\n", styled(BOLD, "runs these commands:"), styled(DIM, format!("({state})")));
     for command in commands {
         let _ = writeln!(text, "  {}", shown(command));

@@ -1,0 +1,70 @@
+//! A plan or a program that is mended after its run began: the run goes by what it began with, and says so.
+
+use crate::bench::Bench;
+
+const COMMITTED: &str = "tools/agent.sh";
+
+/// A task whose agent is a program of the repository that fails, in a plan of this text.
+fn failing(file: &str, goal: &str) -> (Bench, String) {
+    let bench = Bench::new();
+    bench.repo.commit_file(COMMITTED, "exit 1\n", "Agent").unwrap();
+    let text = plan(goal);
+    bench.repo.write(file, &text).unwrap();
+    (bench, text)
+}
+
+fn plan(goal: &str) -> String {
+    format!(
+        "[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"{COMMITTED}\"]\n[defaults]\nretries = 0\n\
+         [[task]]\nid = \"one\"\ngoal = \"{goal}\"\nwrites = [\"one.txt\"]\n"
+    )
+}
+
+#[test]
+fn retry_says_what_of_a_mended_plan_it_does_not_take_and_what_does() {
+    let (bench, _) = failing("outlast.toml", "Do it.");
+    bench.run(&["run", "--yes"]).ends(5);
+    let told = bench.run(&["retry", "one"]).ends(5);
+    assert!(!told.stderr.contains("not taken up"), "nothing was changed: {told:#?}");
+    bench.plan(&format!("# A comment.\n{}", plan("Do it.")));
+    let told = bench.run(&["retry", "one"]).ends(5);
+    assert!(!told.stderr.contains("not taken up"), "a comment is no change: {told:#?}");
+    bench.plan(&plan("Do it well."));
+    let told = bench.run(&["retry", "one"]).ends(5).says("not taken up: `goal` of one");
+    told.says("to take it up: outlast run --only one ");
+    bench.run(&["resume", "one"]).ends(5).says("not taken up: `goal` of one");
+    bench.plan(&plan("Do it.").replace("[defaults]", "env = { X = \"y\" }\n[defaults]"));
+    bench.run(&["retry", "one"]).ends(5).says("not taken up: agent `a` of one");
+}
+
+#[test]
+fn retry_says_that_a_mended_program_of_the_repository_is_in_no_commit_that_it_starts_from() {
+    let (bench, _) = failing("plans/slow.toml", "Do it.");
+    bench.run(&["run", "slow", "--yes"]).ends(5);
+    bench.repo.write(COMMITTED, "echo x > one.txt\n").unwrap();
+    bench.run(&["retry", "one"]).ends(5).says("tools/agent.sh (commit it first) of one");
+    bench.repo.git(&["commit", "--quiet", "--all", "-m", "Mended"]).unwrap();
+    let told = bench.run(&["retry", "one"]).ends(5).says("not taken up: tools/agent.sh of one");
+    told.says("to take it up: outlast run slow --only one ");
+    bench.run(&["run", "slow", "--only", "one"]).ends(0);
+}
+
+#[test]
+fn a_plan_that_was_named_is_named_in_each_advice() {
+    let (bench, text) = failing("plans/slow.toml", "Do it.");
+    let told = bench.run(&["run", "slow", "--only", "one"]).ends(3).says("outlast check slow ");
+    told.says("outlast run slow --only one --yes ");
+    bench.run(&["check", "slow"]).ends(0).shows("`outlast run slow` asks for your approval");
+    bench.run(&["check", "slow", "--prompt", "two"]).ends(9).says("outlast check slow ");
+    bench.run(&["run", "slow", "--only", "two"]).ends(9).says("outlast check slow\n");
+    bench.repo.write("plans/slow.toml", text.replace("goal", "gaol")).unwrap();
+    bench.run(&["run", "slow"]).ends(3).says("mend what is named above; outlast check slow\n");
+    let good = text.replace(&format!("\"sh\", \"{COMMITTED}\""), "\"sh\", \"-c\", \"echo x > one.txt\"");
+    bench.repo.write("plans/slow.toml", &good).unwrap();
+    bench.run(&["run", "slow", "--yes"]).ends(0);
+    bench
+        .run(&["run", "slow"])
+        .ends(3)
+        .says("outlast run slow --again ")
+        .says("`outlast run slow` starts what is left");
+}
