@@ -9,6 +9,7 @@
 mod account;
 mod adapter;
 mod brief;
+mod broken;
 mod claude;
 mod codex;
 mod command;

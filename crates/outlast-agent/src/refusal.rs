@@ -4,8 +4,11 @@
 
 use outlast_core::Class;
 
+use crate::broken;
+
 /// The class of a failed request as a CLI reported it.
 pub fn classify(status: Option<u16>, text: &str) -> Class {
+    let is_broken = broken::says_so(text);
     let text = text.to_lowercase();
     let says = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
     let status = status.or_else(|| status_in(&text));
@@ -13,7 +16,7 @@ pub fn classify(status: Option<u16>, text: &str) -> Class {
     if says(CONTEXT) {
         return Class::ContextOverflow;
     }
-    if says(SESSION) {
+    if is_broken {
         return Class::CorruptSession;
     }
     match status {
@@ -60,20 +63,6 @@ const CONTEXT: &[&str] = &[
     "prompt exceeds max length",
     "range of input length",
     "input token count",
-];
-const SESSION: &[&str] = &[
-    "without `tool_result`",
-    "without tool_result",
-    "unexpected `tool_use_id`",
-    "unexpected tool_use_id",
-    "in `thinking` block",
-    "in thinking block",
-    "thinking.signature",
-    "no conversation found",
-    "no saved session found",
-    "no previous sessions found",
-    "no rollout found",
-    "session not found",
 ];
 const BILLING: &[&str] =
     &["insufficient_quota", "exceeded your current quota", "credit balance", "insufficient balance", "more credits"];

@@ -8,6 +8,7 @@
 use outlast_core::Class;
 use serde_json::Value;
 
+use crate::broken;
 use crate::refusal::classify;
 
 /// Longest line that is a report: providers' sentences are short.
@@ -64,7 +65,6 @@ const SENTENCES: &[&str] = &[
     "too many requests",
     "throttlingexception",
     "prompt is too long",
-    "no conversation found",
     "failed to authenticate",
     "invalid api key",
 ];
@@ -77,7 +77,7 @@ pub(crate) fn reported(line: &str) -> Option<Class> {
         return body(text);
     }
     let bare = text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    if text.len() > LENGTH_MAX || text.contains('\n') || !begins_as_one(&bare) {
+    if text.len() > LENGTH_MAX || text.contains('\n') || !(begins_as_one(&bare) || broken::begins_as_one(&bare)) {
         return None;
     }
     of_a_provider(status_of(&bare), &bare)
@@ -190,7 +190,7 @@ const MINUTE: &[&str] = &[
 ];
 
 /// A line without what colours it.
-fn plain(line: &str) -> String {
+pub(crate) fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('\u{1b}') {

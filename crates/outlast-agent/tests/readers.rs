@@ -152,11 +152,90 @@ fn gemini_tells_of_retries_in_its_error_output_and_of_the_status_in_its_exit_cod
     assert!(matches!(verdict, Verdict::Failed { class: Class::MinuteLimit, .. }), "{verdict:?}");
 }
 
+/// How each CLI reports what its provider said of its conversation.
+fn refused(kind: Kind, text: &str) -> (String, Exit) {
+    use serde_json::json;
+    match kind {
+        Kind::ClaudeCode => (
+            json!({"type": "result", "subtype": "success", "is_error": true, "api_error_status": 400,
+                   "result": format!("API Error: 400 {text}")})
+            .to_string(),
+            Exit::code(1),
+        ),
+        Kind::Qwen => (
+            json!({"type": "result", "subtype": "success", "result": format!("[API Error: 400 {text}]")}).to_string(),
+            Exit::code(0),
+        ),
+        Kind::Codex => (
+            json!({"type": "turn.failed", "error": {"message": format!("unexpected status 400 Bad Request: {text}")}})
+                .to_string(),
+            Exit::code(1),
+        ),
+        Kind::OpenCode => (
+            json!({"type": "error", "error": {"name": "APIError", "data": {"message": text, "statusCode": 400}}})
+                .to_string(),
+            Exit::code(1),
+        ),
+        Kind::Gemini => (
+            json!({"type": "result", "status": "error", "error": {"message": format!("[API Error: {text}]")}})
+                .to_string(),
+            Exit::code(400 & 0xff),
+        ),
+        Kind::Kimi => (format!("Error code: 400 - {{'error': {{'message': \"{text}\"}}}}"), Exit::code(1)),
+        Kind::Command => (format!("Error code: 400 - {text}"), Exit::code(1)),
+    }
+}
+
+#[test]
+fn h01_h07_a_broken_conversation_is_one_in_the_words_of_every_wire_format_and_cli() {
+    for kind in Kind::ALL {
+        for text in [
+            "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1",
+            "messages.1.content.0: Invalid `signature` in `thinking` block",
+            "messages.5.content.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+            "The `reasoning_content` in the thinking mode must be passed back to the API.",
+            "No tool output found for function call call_1.",
+            "The encrypted content gAAA...Rg== could not be verified.",
+            "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+            "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+            "Function call is missing a thought_signature in functionCall parts.",
+        ] {
+            let (stdout, exit) = refused(kind, text);
+            let (_, summary) = read(kind, stdout.as_bytes(), b"");
+            let verdict = adapter(kind).judge(&exit, &summary);
+            assert!(
+                matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }),
+                "{kind}: {text}: {verdict:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn h04_a_session_that_is_gone_is_told_by_the_error_output() {
     let result = br#"{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0}"#;
     let (_, summary) = read(Kind::ClaudeCode, result, b"No conversation found with session ID: x\n");
     let verdict = adapter(Kind::ClaudeCode).judge(&Exit::code(1), &summary);
+    assert!(matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }), "{verdict:?}");
+    for kind in Kind::ALL {
+        for line in [
+            "Session s-1 does not exist",
+            "Error: session \"s-1\" not found",
+            "No saved session found with ID s-1.",
+            "Failed to resume session s-1",
+            "Error resuming session: Invalid session identifier \"s-1\".",
+        ] {
+            let (_, summary) = read(kind, b"", line.as_bytes());
+            let verdict = adapter(kind).judge(&Exit::code(1), &summary);
+            assert!(
+                matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }),
+                "{kind}: {line}: {verdict:?}"
+            );
+        }
+    }
+    let (_, summary) = read(Kind::Command, b"Session s-1 does not exist\n", b"");
+    let verdict = adapter(Kind::Command).judge(&Exit::code(1), &summary);
     assert!(matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }), "{verdict:?}");
 }
 

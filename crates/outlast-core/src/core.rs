@@ -299,8 +299,14 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     let task = &mut run.tasks[index as usize];
     task.losses = if retry::is_loss(task, class) { task.losses.saturating_add(1) } else { 0 };
     task.startups = if class == Class::Startup { task.startups.saturating_add(1) } else { 0 };
+    task.broken = if class == Class::CorruptSession { task.broken.saturating_add(1) } else { 0 };
     let is_lost_too_often = task.losses > retry::LOSSES_FREE_MAX;
-    let why = if is_lost_too_often { retry::lost_too_often(&why, task.losses) } else { why };
+    let breaks_too_often = task.broken > retry::BROKEN_FREE_MAX;
+    let why = match (is_lost_too_often, breaks_too_often) {
+        (true, _) => retry::lost_too_often(&why, task.losses),
+        (_, true) => retry::broken_too_often(&why, task.broken),
+        _ => why,
+    };
     task.last_failure = Some(Failure { class, why });
     // What no longer fits the model, or cannot be continued, would end the next attempt in the same way.
     if matches!(class, Class::CorruptSession | Class::ContextOverflow | Class::ContextNearFull | Class::NoProgress)
@@ -313,7 +319,7 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
             task.tries_used += 1;
             (task.free_retries, task.waits) = (0, 0);
         }
-        Remedy::Later if is_lost_too_often => task.tries_used += 1,
+        Remedy::Later if is_lost_too_often || breaks_too_often => task.tries_used += 1,
         Remedy::Later if planted(Bug::WorldsFaultCounts) => task.tries_used += 1,
         Remedy::Later => {
             // Who got on is tried again as soon as if nothing had happened before: it is not the one that gets nowhere.

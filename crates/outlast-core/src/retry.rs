@@ -15,6 +15,11 @@ pub const FREE_RETRIES_MAX: u32 = 100;
 /// that is most likely killed for what it does, as by a host that runs out of memory: from there on each uses a try.
 pub const LOSSES_FREE_MAX: u32 = 3;
 
+/// How many sessions in a row may break at no cost. One breaks when its agent is killed at the wrong instant; whose sessions
+/// break one after the other has an agent and a provider that do not understand each other, and pays for each new beginning:
+/// from there on each uses a try.
+pub const BROKEN_FREE_MAX: u32 = 3;
+
 /// The first delay after a fault of the world.
 const LATER_FIRST: Duration = Duration::from_secs(2);
 /// The longest delay after a fault of the world: short enough that a reset is not missed by much.
@@ -37,6 +42,11 @@ pub(crate) fn is_dead_session(task: &Task, class: Class) -> bool {
 /// What is said of a task that is lost again and again.
 pub(crate) fn lost_too_often(why: &str, losses: u32) -> String {
     format!("{why}; {losses} attempts in a row ended so, before they had changed anything")
+}
+
+/// What is said of a task whose sessions break again and again.
+pub(crate) fn broken_too_often(why: &str, broken: u32) -> String {
+    format!("{why}; {broken} sessions in a row ended so")
 }
 
 /// How long to wait before the next attempt. Jitter only ever lengthens it.

@@ -41,6 +41,9 @@ pub struct Task {
     /// How many attempts in a row were lost (`vanished`) before they had changed anything.
     #[serde(default)]
     pub losses: u32,
+    /// How many attempts in a row ended by a session that could not be gone on with (`corrupt_session`).
+    #[serde(default)]
+    pub broken: u32,
     /// How many attempts in a row never began (`startup`).
     #[serde(default)]
     pub startups: u32,
@@ -245,6 +248,7 @@ impl Task {
             free_retries: 0,
             waits: 0,
             losses: 0,
+            broken: 0,
             startups: 0,
             base: None,
             session: None,

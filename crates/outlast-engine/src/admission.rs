@@ -110,6 +110,12 @@ impl Admission for EngineAdmission {
         self.engine.answered(exchange_id.to_owned());
     }
 
+    fn faulted(&self, refusal: &Refusal) {
+        // The conversation's length, or its history: the agent dies of it in its own way, and may not say by what.
+        let class = classify(refusal.status, &refusal.excerpt);
+        self.passed.handed(refusal.attempt.clone(), class, refusal.excerpt.clone());
+    }
+
     fn settle(&self, settled: Settled) {
         self.answers.ended(&settled.exchange_id, settled.outcome, settled.recorded);
         if settled.replayed {

@@ -69,6 +69,12 @@ pub trait Admission: Send + Sync + 'static {
         let _ = exchange_id;
     }
 
+    /// Takes note of an answer that is the request's own fault (400), and that is handed on to the agent as it is. Must not
+    /// block.
+    fn faulted(&self, refusal: &Refusal) {
+        let _its_own_affair = refusal;
+    }
+
     /// Takes note of how an exchange ended. Must not block.
     fn settle(&self, settled: Settled);
 

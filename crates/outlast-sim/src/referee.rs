@@ -9,7 +9,7 @@ mod landing;
 
 use outlast_core::class::{Class, Remedy};
 use outlast_core::record::{EndReason, Fact, LandingCause, TaskSpec, Verdict};
-use outlast_core::retry::{FREE_RETRIES_MAX, LOSSES_FREE_MAX};
+use outlast_core::retry::{BROKEN_FREE_MAX, FREE_RETRIES_MAX, LOSSES_FREE_MAX};
 use outlast_core::{Core, Record, Stream, Timestamp};
 
 use crate::invariant::{Invariant, Violation};
@@ -53,6 +53,8 @@ struct TaskView {
     /// The stated end of a limit that its agent reported.
     not_before: Option<Timestamp>,
     losses: u32,
+    /// Attempts in a row that ended by a broken session.
+    broken: u32,
     /// Attempts in a row that never began.
     startups: u32,
     /// Only a person can help.
@@ -105,9 +107,10 @@ impl TaskView {
     fn failed(&mut self, class: Class, living: Option<&Live>) {
         let is_loss = class == Class::Vanished && living.is_some_and(|live| live.spawned && !live.advanced);
         self.losses = if is_loss { self.losses + 1 } else { 0 };
+        self.broken = if class == Class::CorruptSession { self.broken + 1 } else { 0 };
         self.startups = if class == Class::Startup { self.startups + 1 } else { 0 };
         match class.remedy() {
-            Remedy::Later if self.losses > LOSSES_FREE_MAX => self.tries += 1,
+            Remedy::Later if self.losses > LOSSES_FREE_MAX || self.broken > BROKEN_FREE_MAX => self.tries += 1,
             Remedy::Retry => {
                 self.tries += 1;
                 self.free = 0;
@@ -187,7 +190,7 @@ impl Referee {
                     format!("{spot:?}: again after {view:?}")
                 })?;
                 (view.tries, view.free, view.losses, view.startups) = (0, 0, 0, 0);
-                (view.needs_person, view.is_lost) = (false, false);
+                (view.broken, view.needs_person, view.is_lost) = (0, false, false);
                 Ok(())
             }
             Fact::Assigned(to) => {

@@ -87,6 +87,26 @@ fn what_is_lost_again_and_again_before_it_changes_anything_uses_up_its_tries() {
 }
 
 #[test]
+fn h01_sessions_that_break_again_and_again_use_up_the_tries() {
+    let task = |journal: &str| core(journal).runs[&run()].tasks[0].clone();
+    let broken = |number: u32| {
+        format!(
+            "\n a start {number}\n a checkpointed {number} x{number}\n a spawned {number}\n a checkpointed {number} y{number}\
+             \n a ending {number} corrupt_session\n a ended {number}"
+        )
+    };
+    let journal = |count: u32| format!("run\n task a retries=1{}", (1..=count).map(broken).collect::<String>());
+    for (count, tries) in [(1, 0), (3, 0), (4, 1), (5, 2)] {
+        assert_eq!(task(&journal(count)).tries_used, tries, "{count}");
+    }
+    let failed = task(&journal(5));
+    assert_eq!(failed.phase, Phase::Failed);
+    assert!(failed.last_failure.unwrap().why.contains("5 sessions in a row"));
+    // One that ended otherwise begins a new row.
+    assert_eq!(task(&format!("{}\n a start 4\n a ending 4 network\n a ended 4{}", journal(3), broken(5))).broken, 1);
+}
+
+#[test]
 fn d05_what_never_begins_is_tried_once_more_however_many_tries_there_are() {
     let task = |journal: &str| core(journal).runs[&run()].tasks[0].clone();
     let never = |number: u32| format!("\n a start {number}\n a ending {number} startup\n a ended {number}");

@@ -107,7 +107,8 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let known = context.task_facts(&attempt.id.run, &attempt.id.task).await?;
     let judged = judge::of(adapter, &output, &exit, known.has_asked);
     let outcome = judge::unless_it_did_nothing(context, &attempt.id, task, judged).await?;
-    let outcome = judge::of_a_broken_answer(explained(outcome, context.passed.take(&attempt.id)), known.answer_broke);
+    let outcome = judge::explained(outcome, context.passed.take(&attempt.id), &attempt.rung);
+    let outcome = judge::of_a_broken_answer(outcome, known.answer_broke);
     if exit.ran_out_of_time() {
         late(context, &attempt.id, task, outcome, token).await.map(Some)
     } else {
@@ -273,19 +274,6 @@ async fn report(context: &Context, attempt: &Attempt, said: &[Event], sessions: 
         }
     }
     Ok(())
-}
-
-/// An end by what the provider said of it, where a refusal that no waiting mends was the last that the agent was handed: one
-/// that then says it has finished has finished nothing.
-fn explained(outcome: Outcome, passed: Option<(Class, String)>) -> Outcome {
-    match (outcome, passed) {
-        (
-            Outcome::Finished
-            | Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. },
-            Some((class, why)),
-        ) => failed(class, &why),
-        (outcome, _) => outcome,
-    }
 }
 
 /// The record of a process in the core's terms.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_agent::{Adapter, Exit, ExitStatus, Verdict};
 use outlast_core::admit::{AttemptNews, Command};
-use outlast_core::record::Outcome;
+use outlast_core::record::{Outcome, Rung};
 use outlast_core::reset::Said;
 use outlast_core::{AttemptId, Class, Timestamp, plan};
 use outlast_process::{ExitReason, ExitRecord};
@@ -99,6 +99,35 @@ pub(crate) fn of_a_broken_answer(outcome: Outcome, answer_broke: bool) -> Outcom
     }
 }
 
+/// An end by what the provider said of it, where a refusal that no waiting mends was the last that the agent was handed: one
+/// that then says it has finished has finished nothing. A request that was taken for wrong in words that nobody knows tells
+/// of a session that was gone on with: what it holds is asked with each time.
+pub(crate) fn explained(outcome: Outcome, passed: Option<(Class, String)>, rung: &Rung) -> Outcome {
+    let Some((class, body)) = passed else { return outcome };
+    let why = in_words(&body);
+    match outcome {
+        Outcome::Finished if class != Class::Unknown => failed(class, &why),
+        Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. } => match rung {
+            _ if class != Class::Unknown => failed(class, &why),
+            Rung::Session(_) => {
+                failed(Class::CorruptSession, &format!("its provider takes the session no more: {why}"))
+            }
+            Rung::Fresh | Rung::HandOver => outcome,
+        },
+        outcome => outcome,
+    }
+}
+
+/// What the body of a provider's error says to people.
+fn in_words(body: &str) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    let message = value.as_ref().and_then(|value| {
+        let error = value.get(0).unwrap_or(value);
+        ["/error/message", "/message"].iter().find_map(|at| error.pointer(at)?.as_str())
+    });
+    message.unwrap_or(body).to_owned()
+}
+
 /// A verdict as it goes on record, with the time at which a limit ends.
 fn outcome(verdict: Verdict, output: &Output, record: &ExitRecord) -> Outcome {
     match verdict {
@@ -157,4 +186,32 @@ async fn has_changed_anything(context: &Arc<Context>, id: &AttemptId, task: &pla
         Ok(!is_empty(&base)? && (before.made_headway || !is_empty(&then)?))
     };
     context.in_git(changes).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h01_a_session_that_the_provider_takes_no_more_is_broken_in_whatever_words() {
+        let (session, fresh) = (Rung::Session("s".to_owned()), Rung::Fresh);
+        let crashed = || failed(Class::Crash, "it ended with exit code 1");
+        let body = |text: &str| format!("{{\n  \"error\": {{\n    \"code\": 400, \"message\": \"{text}\"\n  }}\n}}");
+        let ends = |outcome, class, text: &str, rung| match explained(outcome, Some((class, body(text))), rung) {
+            Outcome::Finished => ("finished", String::new()),
+            Outcome::Failed { class, why, .. } => (class.name(), why),
+        };
+        let known = "No tool output found for function call c.";
+        for rung in [&session, &fresh] {
+            assert_eq!(ends(crashed(), Class::CorruptSession, known, rung), ("corrupt_session", known.to_owned()));
+            assert_eq!(ends(Outcome::Finished, Class::CorruptSession, known, rung).0, "corrupt_session");
+        }
+        let (class, why) = ends(crashed(), Class::Unknown, "made-up words", &session);
+        assert_eq!(class, "corrupt_session");
+        assert!(why.ends_with("made-up words"), "{why}");
+        assert_eq!(ends(crashed(), Class::Unknown, "made-up words", &fresh).0, "crash");
+        assert_eq!(ends(Outcome::Finished, Class::Unknown, "made-up words", &session).0, "finished");
+        let window = failed(Class::WindowQuota, "used up");
+        assert_eq!(ends(window, Class::Unknown, "made-up words", &session).0, "window_quota");
+    }
 }

@@ -95,6 +95,7 @@ pub(crate) async fn send(shared: Arc<Shared>, ready: Ready) -> Tried {
         Ok(answer) if answer.status() == StatusCode::BAD_REQUEST => {
             match refused(&shared, exchange, answer, credential.secret()).await {
                 Tried::Refused(refused) if refused.refusal.kind != RefusalKind::Billing => {
+                    shared.admission.faulted(&refused.refusal);
                     Tried::Answer(refused.settle(&shared.tasks, dialect))
                 }
                 tried => tried,

@@ -26,7 +26,10 @@ fn with_fault(fault: Fault) -> World {
 
 /// A session that the provider will never take again is given up at once, and costs no try.
 fn goes_on_in_a_new_session(fault: Fault) {
-    let world = with_fault(fault);
+    goes_on_in_a_new_session_of(&with_fault(fault));
+}
+
+fn goes_on_in_a_new_session_of(world: &World) {
     world.run(&["run", "--yes"]).ends(0);
     world.all_are("landed");
     let task = world.task("work");
@@ -52,6 +55,41 @@ fn h07_a_session_whose_signatures_are_damaged_is_not_tried_again() {
     let message = "messages.1.content.0: Invalid `signature` in `thinking` block";
     let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
     goes_on_in_a_new_session(Fault::Status { status: 400, headers: [].into(), body });
+}
+
+#[test]
+fn h01_so_it_is_in_the_words_of_every_wire_format() {
+    for (dialect, provider, path) in
+        [("chat", "openai-compatible", "/v1"), ("responses", "openai", "/v1"), ("gemini", "gemini", "")]
+    {
+        let world = with_fault(Fault::Refuse { reason: RefusalKind::CorruptSession, seconds: None });
+        let url = format!("{}{path}", world.provider.url());
+        let key = world.env.root().join("key").display().to_string();
+        let account = format!("[account.main]\nprovider = {provider:?}\nbase_url = {url:?}\nkey_file = {key:?}\n");
+        world.env.write_config(&account).unwrap();
+        let arguments = ["--retries", "0", "--resume", "{resume}", "--dialect", dialect];
+        world.plan(&Plan::new("land = \"auto\"").agent_arguments(&arguments).task(
+            "work",
+            TWO,
+            "writes = [\"parts/**\"]\nretries = 0",
+        ));
+        goes_on_in_a_new_session_of(&world);
+    }
+}
+
+#[test]
+fn h01_a_session_that_is_refused_in_words_that_nobody_knows_is_gone_on_with_once() {
+    let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "made-up words"}});
+    let fault = Fault::Status { status: 400, headers: [].into(), body };
+    let rule = Rule { when: When { step: Some(2), ..When::default() }, fault, times: Some(2) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    let plan = Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0", "--resume", "{resume}"]);
+    world.plan(&plan.task("work", TWO, "writes = [\"parts/**\"]\nretries = 1"));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    let task = world.task("work");
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&3.into(), &"hand_over".into()), "{task:#}");
+    world.nothing_is_left();
 }
 
 fn silent_in_the_second_turn() -> World {
