@@ -88,7 +88,8 @@ impl Adapter for Command {
             _ if exit.lingered && result.is_some_and(|(ok, _)| *ok) => verdict::finished(said),
             status => {
                 // What only a provider says of an account or a conversation is the cause, whoever repeats it.
-                if let Some((class, at)) = verdict::named_by(summary, names_a_cause) {
+                let cause = verdict::named_by(summary, names_a_cause);
+                if let Some((class, at)) = cause.filter(|cause| !is_behind(summary, *cause)) {
                     return verdict::by_report(class, &verdict::report_at(summary, at, class));
                 }
                 if let Some((_, text)) = result.filter(|(_, text)| refusal::is_limit_alone(text)) {
@@ -114,6 +115,11 @@ fn names_a_cause(line: &str) -> Option<Class> {
         class @ (Class::WindowQuota | Class::Billing | Class::ContextOverflow | Class::CorruptSession) => Some(class),
         _ => reported(line),
     }
+}
+
+/// Whether a connection that was cut off was followed by more than its closing words: then it was tried again, and is not the cause.
+fn is_behind(summary: &Summary, (class, at): (Class, usize)) -> bool {
+    class == Class::Network && at + 2 < summary.complaints.len()
 }
 
 /// The program to start and the folders it needs: one without a slash is looked for on the `PATH`, one with a relative

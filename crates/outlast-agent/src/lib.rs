@@ -33,6 +33,7 @@ mod reader;
 pub mod refusal;
 mod report;
 mod research;
+mod spread;
 mod stream;
 mod verdict;
 

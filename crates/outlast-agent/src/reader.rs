@@ -5,6 +5,7 @@
 
 use crate::event::Event;
 use crate::lines::Lines;
+use crate::spread::Spread;
 
 /// Where bytes came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub(crate) trait Parse: Send {
 /// Reads the output of one attempt.
 pub struct Reader {
     stdout: Lines,
+    spread: Spread,
     stderr: Lines,
     parse: Box<dyn Parse>,
 }
@@ -39,25 +41,29 @@ pub struct Reader {
 impl Reader {
     /// A reader over a CLI's own line format.
     pub(crate) fn new(parse: impl Parse + 'static) -> Self {
-        Self { stdout: Lines::default(), stderr: Lines::default(), parse: Box::new(parse) }
+        Self { stdout: Lines::default(), spread: Spread::default(), stderr: Lines::default(), parse: Box::new(parse) }
     }
 
     /// Takes the next bytes of one stream; a line may be split anywhere.
     pub fn feed(&mut self, source: Source, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
-        let (lines, parse) = match source {
-            Source::Stdout => (&mut self.stdout, &mut *self.parse),
-            Source::Stderr => (&mut self.stderr, &mut *self.parse),
-        };
-        lines.feed(bytes, &mut |line| read(parse, source, line, &mut events));
+        let (parse, spread) = (&mut *self.parse, &mut self.spread);
+        match source {
+            Source::Stdout => self.stdout.feed(bytes, &mut |line| {
+                spread.line(line, &mut |line| read(parse, source, line, &mut events));
+            }),
+            Source::Stderr => self.stderr.feed(bytes, &mut |line| read(parse, source, line, &mut events)),
+        }
         events
     }
 
     /// Reads what is left when both streams have ended.
     pub fn finish(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        let parse = &mut *self.parse;
-        self.stdout.finish(&mut |line| read(parse, Source::Stdout, line, &mut events));
+        let (parse, spread) = (&mut *self.parse, &mut self.spread);
+        let mut on_line = |line: Option<&[u8]>| read(parse, Source::Stdout, line, &mut events);
+        self.stdout.finish(&mut |line| spread.line(line, &mut on_line));
+        spread.finish(&mut on_line);
         self.stderr.finish(&mut |line| read(parse, Source::Stderr, line, &mut events));
         parse.end(&mut events);
         events

@@ -5,6 +5,7 @@
 use outlast_core::Class;
 
 use crate::broken;
+use crate::report::reported;
 
 /// The class of a failed request as a CLI reported it.
 pub fn classify(status: Option<u16>, text: &str) -> Class {
@@ -33,14 +34,18 @@ pub fn classify(status: Option<u16>, text: &str) -> Class {
     }
 }
 
-/// Whether a text is nothing but a provider's word that a window or an account is used up: one short line. An agent that
-/// writes of limits writes more than that.
+/// Whether a text is nothing but a provider's word that a window or an account is used up: one short line, or a few that begin
+/// as a report does. An agent that writes of limits writes more than that.
 pub(crate) fn is_limit_alone(text: &str) -> bool {
     const LENGTH_MAX: usize = 300;
-    let text = text.trim();
-    text.len() <= LENGTH_MAX
-        && text.lines().count() == 1
-        && matches!(classify(None, text), Class::WindowQuota | Class::Billing)
+    const LINES_MAX: usize = 4;
+    let is_limit = |class| matches!(class, Class::WindowQuota | Class::Billing);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let (Some(first), more) = (lines.next(), lines.count()) else { return false };
+    match more {
+        0 => first.len() <= LENGTH_MAX && is_limit(classify(None, first)),
+        more => more < LINES_MAX && text.len() <= 2 * LENGTH_MAX && reported(first).is_some_and(is_limit),
+    }
 }
 
 /// The class of a failure that came without a status.

@@ -27,10 +27,12 @@ const MARKERS: &[&str] = &[
     "status ",
     "exceeded retry limit",
     "stream disconnected",
+    "stream error",
 ];
 
 /// … by itself, or before what went wrong, and not before the name of a test or a file …
-const WORDS: &[&str] = &["error", "api error", "apierror", "fatal", "llm error", "provider error"];
+const WORDS: &[&str] =
+    &["error", "api error", "apierror", "fatal", "llm error", "provider error", "llm provider error"];
 
 /// … or as the sentences of providers and CLIs themselves do.
 const SENTENCES: &[&str] = &[
@@ -55,6 +57,11 @@ const SENTENCES: &[&str] = &[
     "your credit balance",
     "insufficient balance",
     "connection closed mid-response",
+    "connection reset",
+    "read econnreset",
+    "econnreset",
+    "socket hang up",
+    "premature close",
     "our servers are currently overloaded",
     "no capacity available",
     "free allocated quota exceeded",
@@ -71,27 +78,57 @@ const SENTENCES: &[&str] = &[
 
 /// The class of a line that is nothing but the report of a failed request; nothing for any other line.
 pub(crate) fn reported(line: &str) -> Option<Class> {
+    as_report(line, LENGTH_MAX)
+}
+
+fn as_report(line: &str, length_max: usize) -> Option<Class> {
     let text = plain(line);
     let text = text.trim();
     if text.starts_with('{') && text.len() <= JSON_LENGTH_MAX {
         return body(text);
     }
     let bare = text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    if text.len() > LENGTH_MAX || text.contains('\n') || !(begins_as_one(&bare) || broken::begins_as_one(&bare)) {
+    if text.len() > length_max || text.contains('\n') || !(begins_as_one(&bare) || broken::begins_as_one(&bare)) {
         return None;
     }
     of_a_provider(status_of(&bare), &bare)
 }
 
-/// The report that a text ends with: its last line, or the one before where the last says until when.
+/// How many lines a report is broken into at most by those that print to a terminal's width.
+const BROKEN_INTO_MAX: usize = 8;
+/// Shortest of those lines but the last: who breaks lines fills them, and breaks none that ends by itself.
+const BROKEN_LENGTH_MIN: usize = 56;
+/// Longest report of several lines.
+const BROKEN_TEXT_MAX: usize = 1_200;
+
+/// The report that a text ends with: its last line, or the one before where the last says until when; broken into lines or
+/// not, and with what people are advised to do about it or not.
 pub(crate) fn last_report(text: &str) -> Option<(Class, String)> {
-    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    let last = lines.next()?;
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let told = lines.iter().rposition(|line| !is_advice(line)).map_or(0, |at| at + 1);
+    let (last, before) = lines[..told].split_last()?;
     if let Some(class) = reported(last) {
-        return Some((class, last.to_owned()));
+        return Some((class, lines[told - 1..].join("\n")));
     }
-    let before = lines.next().filter(|_| is_about_to_retry(last) || last.to_lowercase().contains("reset"))?;
-    Some((reported(before)?, format!("{before}\n{last}")))
+    if let Some(line) = before.last().filter(|_| is_about_to_retry(last) || last.to_lowercase().contains("reset"))
+        && let Some(class) = reported(line)
+    {
+        return Some((class, format!("{line}\n{last}")));
+    }
+    let is_full = |line: &&&str| line.chars().count() >= BROKEN_LENGTH_MIN && !line.ends_with(['.', '!', '?', '}']);
+    let full = before.iter().rev().take(BROKEN_INTO_MAX - 1).take_while(is_full).count();
+    (1..=full).find_map(|lines| {
+        let whole = before[before.len() - lines..].iter().chain([last]).copied().collect::<Vec<_>>().join(" ");
+        Some((as_report(&whole, BROKEN_TEXT_MAX)?, whole))
+    })
+}
+
+/// Whether a line tells people what they may do, after a report: which it is no part of.
+fn is_advice(line: &str) -> bool {
+    const ADVICE: &[&str] =
+        &["if this persists", "please do not share", "/upgrade", "/login", "see log:", "for more information"];
+    let line = line.to_lowercase();
+    line.len() <= LENGTH_MAX && ADVICE.iter().any(|beginning| line.starts_with(beginning))
 }
 
 /// The last line of a text that holds anything.
@@ -141,7 +178,8 @@ fn begins_as_one(bare: &str) -> bool {
 
 /// The status that a report begins with, after what it calls itself: `Error code: 403 - You've reached …`.
 fn status_of(bare: &str) -> Option<u16> {
-    const NAMES: [&str; 9] = ["api", "error", "code", "status", "http", "fatal", "request", "failed", "rejected"];
+    const NAMES: [&str; 11] =
+        ["llm", "provider", "api", "error", "code", "status", "http", "fatal", "request", "failed", "rejected"];
     let mut rest = bare.split_once(": ").filter(|(name, _)| !name.contains(' ')).map_or(bare, |(_, rest)| rest);
     loop {
         rest = rest.trim_start_matches([' ', ':', '-', '(']);
@@ -168,12 +206,30 @@ fn of_a_provider(status: Option<u16>, text: &str) -> Option<Class> {
         // An identifier of the code that is worked on may have it in its name.
         Class::MinuteLimit => status == Some(429) || says(MINUTE),
         Class::Overload => says(&["overloaded", "no capacity", "api error", "529", "serviceunavailableexception"]),
-        Class::Network => says(&["mid-response", "stream disconnected", "unable to connect to api", "api error"]),
+        // One that was cut off has no address, one of a tool that did not reach its server has.
+        Class::Network => {
+            says(&["mid-response", "stream disconnected", "unable to connect to api", "api error"])
+                || says(CUT) && !says(&["127.0.0.1", "localhost", "::1"])
+        }
         Class::Auth => says(&["api key", "api-key", "authenticat", "oauth", "/login", "api error"]),
         _ => false,
     };
     is_theirs.then_some(class)
 }
+
+/// How a connection ends in the middle of an answer.
+const CUT: &[&str] = &[
+    "socket hang up",
+    "econnreset",
+    "connection reset",
+    "premature close",
+    "peer closed connection",
+    "incomplete chunked read",
+    "other side closed",
+    "error decoding response body",
+    "typeerror: terminated",
+    "typeerror: fetch failed",
+];
 
 /// What providers call a limit per minute.
 const MINUTE: &[&str] = &[
@@ -222,6 +278,16 @@ mod tests {
             ("5-hour limit reached ∙ resets 2am", Class::WindowQuota),
             ("Connection closed mid-response", Class::Network),
             ("API Error: Connection error.", Class::Network),
+            ("socket hang up", Class::Network),
+            ("Error: socket hang up", Class::Network),
+            ("FetchError: request to https://api.example/v1/messages failed, reason: socket hang up", Class::Network),
+            ("Error: read ECONNRESET", Class::Network),
+            ("stream error: stream disconnected before completion: error sending request", Class::Network),
+            ("ERROR: stream error: stream disconnected before completion", Class::Network),
+            ("TypeError: terminated", Class::Network),
+            ("httpx.RemoteProtocolError: peer closed connection without sending complete message body", Class::Network),
+            ("LLM provider error: 403 You've reached your usage limit for this billing cycle.", Class::WindowQuota),
+            ("LLM provider error: Error code: 429 - {'error': {'message': 'slow down'}}", Class::MinuteLimit),
             ("API Error (Connection error.)", Class::Network),
             ("API Error: Request rejected (429) · slow down", Class::MinuteLimit),
             ("Error 429: slow down", Class::MinuteLimit),
@@ -241,12 +307,29 @@ mod tests {
     }
 
     #[test]
+    fn a01_a_report_is_one_however_its_lines_are_broken_and_whatever_is_advised_after_it() {
+        for text in [
+            "editing a.py\nLLM provider error: 403 You've reached your usage limit for this billing cycle.\n",
+            "editing a.py\nLLM provider error: Error code: 403 - {'error': {'message': \"You've reached\nyour usage limit for this \
+             billing cycle. Your quota will be refreshed in the next\ncycle.\", 'type': 'access_terminated_error'}}\n",
+            "LLM provider error: 403 You've reached your usage limit for this billing cycle.\n\nIf this persists, run kimi export \
+             and send the exported data to support for assistance.\nPlease do not share the exported file publicly.\n",
+            "You've hit your limit · resets 5pm (UTC)\n/upgrade to increase your usage limit.\n",
+        ] {
+            assert_eq!(last_report(text).map(|(class, _)| class), Some(Class::WindowQuota), "{text}");
+        }
+    }
+
+    #[test]
     fn what_an_agent_or_a_tool_of_it_says_is_none() {
         for line in [
             "usage limit reached, resets 5pm (UTC)",
             "I made the client wait after a 429 Too Many Requests.",
             "The message now reads: You've hit your usage limit.",
             "Error: connect ECONNREFUSED 127.0.0.1:5432",
+            "Error: read ECONNRESET from redis at 127.0.0.1:6379",
+            "Terminated",
+            "the client must survive a socket hang up",
             "sqlalchemy.exc.OperationalError: connection to server at \"localhost\" failed",
             "error: 500 Internal Server Error from http://localhost:3000",
             "npm error code E401 Unauthorized",
@@ -261,6 +344,7 @@ mod tests {
         ] {
             assert_eq!(reported(line), None, "{line}");
         }
+        assert_eq!(last_report("I have read the report of the limit.\nAll is done.\n"), None);
         assert_eq!(reported(&format!("Error: rate limit {}", "x".repeat(LENGTH_MAX))), None);
     }
 }

@@ -6,10 +6,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use outlast_agent::{ClosingAccount, Event, Exit, ExitStatus, Kind, Source, Summary, Verdict, adapter};
-use outlast_core::reset::Said;
-use outlast_core::{Class, Timestamp};
+use outlast_agent::{ClosingAccount, Event, Exit, ExitStatus, Kind, Source, Verdict, adapter};
+use outlast_core::Class;
 use proptest::prelude::*;
+use reading::read;
+
+mod reading;
 
 fn recorded(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(name).with_extension("jsonl"))
@@ -21,16 +23,6 @@ fn kind_of(name: &str) -> Kind {
         "claude" => Kind::ClaudeCode,
         other => Kind::from_name(other).unwrap(),
     }
-}
-
-fn read(kind: Kind, stdout: &[u8], stderr: &[u8]) -> (Vec<Event>, Summary) {
-    let mut reader = adapter(kind).reader();
-    let mut events = reader.feed(Source::Stdout, stdout);
-    events.extend(reader.feed(Source::Stderr, stderr));
-    events.extend(reader.finish());
-    let mut summary = Summary::default();
-    events.iter().for_each(|event| summary.note(event));
-    (events, summary)
 }
 
 fn judge(name: &str, exit: Exit) -> Verdict {
@@ -152,93 +144,6 @@ fn gemini_tells_of_retries_in_its_error_output_and_of_the_status_in_its_exit_cod
     assert!(matches!(verdict, Verdict::Failed { class: Class::MinuteLimit, .. }), "{verdict:?}");
 }
 
-/// How each CLI reports what its provider said of its conversation.
-fn refused(kind: Kind, text: &str) -> (String, Exit) {
-    use serde_json::json;
-    match kind {
-        Kind::ClaudeCode => (
-            json!({"type": "result", "subtype": "success", "is_error": true, "api_error_status": 400,
-                   "result": format!("API Error: 400 {text}")})
-            .to_string(),
-            Exit::code(1),
-        ),
-        Kind::Qwen => (
-            json!({"type": "result", "subtype": "success", "result": format!("[API Error: 400 {text}]")}).to_string(),
-            Exit::code(0),
-        ),
-        Kind::Codex => (
-            json!({"type": "turn.failed", "error": {"message": format!("unexpected status 400 Bad Request: {text}")}})
-                .to_string(),
-            Exit::code(1),
-        ),
-        Kind::OpenCode => (
-            json!({"type": "error", "error": {"name": "APIError", "data": {"message": text, "statusCode": 400}}})
-                .to_string(),
-            Exit::code(1),
-        ),
-        Kind::Gemini => (
-            json!({"type": "result", "status": "error", "error": {"message": format!("[API Error: {text}]")}})
-                .to_string(),
-            Exit::code(400 & 0xff),
-        ),
-        Kind::Kimi => (format!("Error code: 400 - {{'error': {{'message': \"{text}\"}}}}"), Exit::code(1)),
-        Kind::Command => (format!("Error code: 400 - {text}"), Exit::code(1)),
-    }
-}
-
-#[test]
-fn h01_h07_a_broken_conversation_is_one_in_the_words_of_every_wire_format_and_cli() {
-    for kind in Kind::ALL {
-        for text in [
-            "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1",
-            "messages.1.content.0: Invalid `signature` in `thinking` block",
-            "messages.5.content.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
-            "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
-            "The `reasoning_content` in the thinking mode must be passed back to the API.",
-            "No tool output found for function call call_1.",
-            "The encrypted content gAAA...Rg== could not be verified.",
-            "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
-            "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
-            "Function call is missing a thought_signature in functionCall parts.",
-        ] {
-            let (stdout, exit) = refused(kind, text);
-            let (_, summary) = read(kind, stdout.as_bytes(), b"");
-            let verdict = adapter(kind).judge(&exit, &summary);
-            assert!(
-                matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }),
-                "{kind}: {text}: {verdict:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn h04_a_session_that_is_gone_is_told_by_the_error_output() {
-    let result = br#"{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0}"#;
-    let (_, summary) = read(Kind::ClaudeCode, result, b"No conversation found with session ID: x\n");
-    let verdict = adapter(Kind::ClaudeCode).judge(&Exit::code(1), &summary);
-    assert!(matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }), "{verdict:?}");
-    for kind in Kind::ALL {
-        for line in [
-            "Session s-1 does not exist",
-            "Error: session \"s-1\" not found",
-            "No saved session found with ID s-1.",
-            "Failed to resume session s-1",
-            "Error resuming session: Invalid session identifier \"s-1\".",
-        ] {
-            let (_, summary) = read(kind, b"", line.as_bytes());
-            let verdict = adapter(kind).judge(&Exit::code(1), &summary);
-            assert!(
-                matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }),
-                "{kind}: {line}: {verdict:?}"
-            );
-        }
-    }
-    let (_, summary) = read(Kind::Command, b"Session s-1 does not exist\n", b"");
-    let verdict = adapter(Kind::Command).judge(&Exit::code(1), &summary);
-    assert!(matches!(verdict, Verdict::Failed { class: Class::CorruptSession, .. }), "{verdict:?}");
-}
-
 #[test]
 fn an_ended_limit_of_turns_is_no_refusal() {
     let result = br#"{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":3}"#;
@@ -308,120 +213,6 @@ proptest! {
     }
 }
 
-/// What a limit that a CLI reports comes to: its class, and when it ends in UTC; said on 2026-07-08 at noon there.
-fn limit(kind: Kind, stdout: &str, stderr: &str, exit: Exit) -> (Option<Class>, Option<String>) {
-    let (_, summary) = read(kind, stdout.as_bytes(), stderr.as_bytes());
-    let (class, report) = match adapter(kind).judge(&exit, &summary) {
-        Verdict::Failed { class, report, .. } => (Some(class), report),
-        _ => (None, String::new()),
-    };
-    let zone = jiff::tz::TimeZone::UTC;
-    let at = Timestamp::from_millis(1_783_512_000_000);
-    let ends = summary.limit_ends(&report, Said { at, zone: &zone });
-    (class, ends.map(|at| jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_string()))
-}
-
-#[test]
-fn a_limit_that_a_cli_reports_says_when_it_ends() {
-    let result = |text: &str| {
-        format!("{}\n", serde_json::json!({"type": "result", "subtype": "success", "is_error": true, "result": text}))
-    };
-    let event = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":1783555200,"utilization":1}}"#;
-    let warning = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1783555200,"utilization":0.9}}"#;
-    let zero = result("API Error: usage limit is set to $0");
-    let crash = result("API Error: something else");
-    let turn = r#"{"type":"assistant","message":{"id":"m","model":"sonnet","content":[]}}"#;
-    let failed = |text: &str| format!("{}\n", serde_json::json!({"type": "turn.failed", "error": {"message": text}}));
-    let (window, minute, five) = (Some(Class::WindowQuota), Some(Class::MinuteLimit), Some("2026-07-08T17:00:00Z"));
-    let midnight = Some("2026-07-09T00:00:00Z");
-    for (kind, stdout, stderr, code, class, ends) in [
-        // A12: in the result alone, in whatever wrapper.
-        (Kind::ClaudeCode, &*result("You've hit your limit · resets 5pm (UTC)"), "", 1, window, five),
-        (Kind::ClaudeCode, r#"{"result":"You've hit your limit · resets 5pm (UTC)"}"#, "", 1, window, five),
-        (Kind::Command, r#"{"result":"You've hit your limit · resets 5pm (UTC)"}"#, "", 1, window, five),
-        (Kind::ClaudeCode, &result("Claude AI usage limit reached|1783555200"), "", 1, window, midnight),
-        (Kind::ClaudeCode, &result("5-hour limit reached ∙ resets 5pm"), "", 1, window, five),
-        // B06: the structured event first; B07: a warning is none, and neither is one that work followed on.
-        (Kind::ClaudeCode, &format!("{event}\n{zero}"), "", 1, window, midnight),
-        (Kind::ClaudeCode, &format!("{event}\n{crash}"), "", 1, window, midnight),
-        (Kind::ClaudeCode, &format!("{event}\n"), "", 1, window, midnight),
-        (Kind::ClaudeCode, &format!("{event}\n{turn}\n{crash}"), "", 1, Some(Class::Unknown), None),
-        (Kind::ClaudeCode, &format!("{warning}\n{crash}"), "", 1, Some(Class::Unknown), None),
-        (Kind::ClaudeCode, &zero, "", 1, window, None),
-        // A11: in the error output alone.
-        (
-            Kind::Command,
-            "",
-            "ERROR: You've hit your usage limit or try again at Jul 9th, 2026 12:00 AM.",
-            1,
-            window,
-            midnight,
-        ),
-        (Kind::Command, "", "You've hit your usage limit.\nTry again in 5 hours.", 1, window, five),
-        (Kind::Codex, &failed("You've hit your usage limit… try again in 5 hours."), "", 1, window, five),
-        (
-            Kind::Codex,
-            &failed("stream disconnected before completion: Rate limit is exceeded. Try again in 5 hours."),
-            "",
-            1,
-            minute,
-            five,
-        ),
-        // What an agent writes of limits is no limit.
-        (Kind::Command, "usage limit reached, resets 5pm (UTC)\n", "", 1, Some(Class::Crash), None),
-    ] {
-        let (found, at) = limit(kind, stdout, stderr, Exit::code(code));
-        assert_eq!((found, at.as_deref()), (class, ends), "{kind:?} {stdout} {stderr}");
-    }
-}
-
-#[test]
-fn a_program_that_prints_results_has_not_said_its_last_word() {
-    for line in [r#"{"result":"halfway"}"#, r#"{"result":"You've hit your limit · resets 5pm (UTC)"}"#] {
-        let (_, summary) = read(Kind::Command, format!("{line}\nand on it goes\n").as_bytes(), b"");
-        assert!(!summary.is_over(), "{line}");
-    }
-}
-
-#[test]
-fn a01_a09_a11_what_a_program_prints_last_of_its_provider_is_the_cause() {
-    let (window, minute, five) = (Some(Class::WindowQuota), Some(Class::MinuteLimit), Some("2026-07-08T17:00:00Z"));
-    let billing_cycle = "403 You've reached your usage limit for this billing cycle.";
-    for (stdout, stderr, class, ends) in [
-        (&*format!("editing a.py\n{billing_cycle}\n"), "", window, None),
-        ("", billing_cycle, window, None),
-        ("half a sent\nConnection closed mid-response\n", "", Some(Class::Network), None),
-        ("", "API Error: Connection closed mid-response", Some(Class::Network), None),
-        ("You've hit your limit · resets 5pm (UTC)\n", "", window, five),
-        ("You've hit your usage limit.\nTry again in 5 hours.\n", "", window, five),
-        ("", "ThrottlingException: Too many tokens, try again in 5 hours.\nclosing", minute, five),
-        ("", "Error: connect ECONNREFUSED 127.0.0.1:5432", Some(Class::Crash), None),
-    ] {
-        let (found, at) = limit(Kind::Command, stdout, stderr, Exit::code(1));
-        assert_eq!((found, at.as_deref()), (class, ends), "{stdout} {stderr}");
-    }
-}
-
-#[test]
-fn a_limit_and_its_end_come_from_one_report() {
-    let named = "ERROR: You've hit your usage limit.";
-    for (stderr, ends) in [
-        // What is said elsewhere of a time is of something else.
-        (format!("the licence of a tool resets on Jul 9th, 2026 12:00 AM\nstarting\n{named}\n"), None),
-        (format!("{named}\nclosing\nlogs are kept, try again in 90 days\n"), None),
-        (format!("rate limit reached, try again in 5 hours\nworking\n{named}\n"), None),
-        (format!("{named}\nTry again in 5 hours.\nclosing\n"), Some("2026-07-08T17:00:00Z")),
-        (format!("{named} Try again in 5 hours.\n{named}\n"), Some("2026-07-08T17:00:00Z")),
-    ] {
-        let (class, at) = limit(Kind::Command, "", &stderr, Exit::code(1));
-        assert_eq!((class, at.as_deref()), (Some(Class::WindowQuota), ends), "{stderr}");
-    }
-    // An error result of the CLI itself, and error output that speaks of another limit.
-    let result = r#"{"type":"result","subtype":"success","is_error":true,"result":"You've hit your limit"}"#;
-    let (class, at) = limit(Kind::ClaudeCode, result, "quota of the disk resets in 300 days", Exit::code(1));
-    assert_eq!((class, at), (Some(Class::WindowQuota), None));
-}
-
 #[test]
 fn a20_the_last_word_of_one_that_says_it_is_done() {
     let last = |kind: Kind, stdout: &str, stderr: &str| {
@@ -466,14 +257,4 @@ fn d02_one_that_waits_for_its_input_has_not_begun() {
     assert!(!waits(b"", b""));
     assert!(!waits(b"", b"Reading additional input from stdin...\nreading a.py\n"));
     assert!(!waits(b"working\n", b"Reading additional input from stdin...\n"));
-}
-
-#[test]
-fn b06_an_event_of_an_end_that_no_window_has_is_none() {
-    for (resets, ends) in [(1_783_555_200, Some("2026-07-09T00:00:00Z")), (1_786_190_400, None)] {
-        let info = serde_json::json!({"status": "rejected", "rateLimitType": "seven_day", "resetsAt": resets});
-        let event = serde_json::json!({"type": "rate_limit_event", "rate_limit_info": info}).to_string();
-        let (class, at) = limit(Kind::ClaudeCode, &event, "", Exit::code(1));
-        assert_eq!((class, at.as_deref()), (Some(Class::WindowQuota), ends));
-    }
 }

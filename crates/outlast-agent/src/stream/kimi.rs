@@ -20,8 +20,8 @@ pub(crate) struct Kimi {
     plain: Vec<String>,
 }
 
-/// What the text of a request that was refused begins with.
-const REFUSED: &str = "Error code: ";
+/// What stands before the status in the text of a request that was refused.
+const REFUSED: &[&str] = &["Error code: ", "LLM provider error: "];
 
 impl Kimi {
     fn assistant(&mut self, line: &Value, events: &mut Vec<Event>) {
@@ -78,7 +78,7 @@ impl Parse for Kimi {
             return;
         }
         let text = self.plain.join(" ");
-        if let Some((_, rest)) = text.split_once(REFUSED) {
+        if let Some((_, rest)) = REFUSED.iter().find_map(|mark| text.split_once(mark)) {
             let status = rest.get(..3).and_then(|status| status.parse().ok());
             events.push(Event::ProviderError { status, text: text.clone() });
         }
