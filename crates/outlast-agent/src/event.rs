@@ -96,6 +96,10 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// The last lines of error output.
     pub complaints: VecDeque<String>,
+    /// Whether it has said that it waits for its standard input.
+    pub has_waited: bool,
+    /// Whether it has said anything else.
+    pub has_spoken: bool,
 }
 
 impl Summary {
@@ -115,6 +119,7 @@ impl Summary {
                 self.last_tool = Some(format!("{name} {summary}").trim_end().to_owned());
             }
             Event::Text(text) => {
+                self.says(text);
                 let line = last_line(text).unwrap_or_default();
                 if is_limit(reported(line)) {
                     self.refusals = self.refusals.saturating_add(1);
@@ -134,6 +139,7 @@ impl Summary {
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::Result { ok, text } => self.result = Some((*ok, text.clone())),
             Event::Complaint(line) => {
+                self.says(line);
                 self.refusals = self.refusals.saturating_add(u32::from(is_limit(reported(line))));
                 if self.complaints.len() == COMPLAINTS_MAX {
                     self.complaints.pop_front();
@@ -160,9 +166,18 @@ impl Summary {
     }
 
     /// Whether all it has done is to say that it waits for its standard input, which is at its end: it never begins.
-    pub fn waits_for_input(&self) -> bool {
-        let is_silent = self.turns == 0 && self.tools == 0 && self.last_text.is_none() && self.result.is_none();
-        is_silent && !self.complaints.is_empty() && self.complaints.iter().all(|line| waits_for_input(line))
+    pub const fn waits_for_input(&self) -> bool {
+        let has_begun = self.turns > 0 || self.tools > 0 || self.result.is_some();
+        self.has_waited && !self.has_spoken && !has_begun
+    }
+
+    /// Takes note of what it says to people, on whichever output.
+    fn says(&mut self, text: &str) {
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let waits = waits_for_input(line);
+            self.has_waited |= waits;
+            self.has_spoken |= !waits;
+        }
     }
 
     /// Whether the CLI has said its last word, so that it should end by itself soon.

@@ -146,7 +146,10 @@ pub(crate) fn is_about_to_retry(line: &str) -> bool {
 /// Whether a line says that it waits for what nobody will type.
 pub(crate) fn waits_for_input(line: &str) -> bool {
     let text = plain(line).to_lowercase();
-    text.contains("from stdin") && ["reading", "waiting"].iter().any(|word| text.contains(word))
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let names_it = says(&["stdin", "standard input"]) && says(&["reading", "waiting", "read from", "pipe", "expect"]);
+    text.len() <= LENGTH_MAX
+        && (names_it || says(&["waiting for input", "waiting for user input", "press any key", "press enter to"]))
 }
 
 /// A provider's error as its body has it.

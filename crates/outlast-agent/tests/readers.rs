@@ -253,7 +253,17 @@ fn a13_refusals_in_a_row_are_counted_until_something_else_happens() {
 #[test]
 fn d02_one_that_waits_for_its_input_has_not_begun() {
     let waits = |stdout: &[u8], stderr: &[u8]| read(Kind::Command, stdout, stderr).1.waits_for_input();
-    assert!(waits(b"", b"Reading additional input from stdin...\n"));
+    for line in [
+        "Reading additional input from stdin...",
+        "Waiting for input on stdin",
+        "Waiting for user input...",
+        "reading the prompt from standard input",
+        "No prompt given; waiting for data on stdin (press Ctrl-D to end)",
+    ] {
+        assert!(waits(b"", format!("{line}\n").as_bytes()), "{line}");
+        assert!(waits(format!("{line}\n").as_bytes(), b""), "{line}");
+    }
+    assert!(!waits(b"I made the program read its standard configuration\n", b""));
     assert!(!waits(b"", b""));
     assert!(!waits(b"", b"Reading additional input from stdin...\nreading a.py\n"));
     assert!(!waits(b"working\n", b"Reading additional input from stdin...\n"));

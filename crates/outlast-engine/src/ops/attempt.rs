@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::ops::commands::Place;
 use crate::ops::follow::{Output, connect, until_gone};
 use crate::ops::judge::{self, Left};
-use crate::ops::patience::Patience;
+use crate::ops::patience::{Ended, Patience};
 use crate::ops::steps::{self, Shown};
 use crate::ops::{launch, prepare, resumption};
 
@@ -105,6 +105,9 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let sessions = launch::can_resume(&plan, task, adapter);
     let Some(exit) = watch(context, attempt, &mut output, &shim, sessions, token).await? else { return Ok(None) };
     let known = context.task_facts(&attempt.id.run, &attempt.id.task).await?;
+    if exit.ran_out_of_time() && output.summary.is_over() {
+        context.note_finding(&attempt.id, format!("{}, until its time was over", Ended::Lingered.words()));
+    }
     let judged = judge::of(adapter, &output, &exit, known.has_asked);
     let outcome = judge::unless_it_did_nothing(context, &attempt.id, task, judged).await?;
     let outcome = judge::explained(outcome, context.passed.take(&attempt.id), &attempt.rung);

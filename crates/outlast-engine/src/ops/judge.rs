@@ -31,7 +31,7 @@ impl Left {
     /// Whether its time was over, of which kind ever.
     pub(crate) fn ran_out_of_time(&self) -> bool {
         let reason = self.record.as_ref().map(|record| record.reason);
-        matches!(reason, Some(ExitReason::WallTimeout | ExitReason::IdleTimeout))
+        matches!(reason, Some(ExitReason::WallTimeout | ExitReason::IdleTimeout | ExitReason::StartTimeout))
     }
 }
 
@@ -60,6 +60,8 @@ pub(crate) fn of(adapter: &dyn Adapter, output: &Output, left: &Left, has_asked:
         }))
     };
     let lingered = match (record.reason, left.ended) {
+        // It had said its last word, and only did not leave in time.
+        (ExitReason::WallTimeout | ExitReason::IdleTimeout, _) if output.summary.is_over() => true,
         (ExitReason::WallTimeout, _) => return over(Class::Timeout, "it ran longer than its timeout"),
         (ExitReason::IdleTimeout, _) => return over(Class::Timeout, "it was silent longer than its idle timeout"),
         (ExitReason::StartTimeout, _) => {

@@ -89,6 +89,8 @@ impl Patience {
 
 #[cfg(test)]
 mod tests {
+    use outlast_agent::Event;
+
     use super::*;
 
     fn refused(refusals: u32) -> Summary {
@@ -113,7 +115,7 @@ mod tests {
     fn d02_d03_one_that_never_begins_or_never_leaves_is_ended() {
         let (start, mut patience) = (Instant::now(), Patience::default());
         let mut waits = Summary::default();
-        waits.complaints.push_back("Reading additional input from stdin...".to_owned());
+        waits.note(&Event::Complaint("Waiting for input on stdin".to_owned()));
         patience.note(&waits, start);
         assert_eq!(patience.ends(), Some((start + START, Ended::NeverBegan)));
         let over = Summary { result: Some((true, "done".to_owned())), ..waits };

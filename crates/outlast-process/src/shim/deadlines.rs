@@ -69,7 +69,10 @@ impl Deadlines {
         let running = self.held_since.is_none();
         let start = self.limits.start.filter(|_| !self.any_activity).map(|limit| (limit, TimeoutKind::Start));
         let wall = self.limits.wall.map(|limit| (limit, TimeoutKind::Wall));
-        let idle = self.limits.idle.map(|limit| (self.last_activity.saturating_add(limit), TimeoutKind::Idle));
+        // What never began is not idle, however short a silence is allowed.
+        let never_began = self.limits.start.is_some() && !self.any_activity;
+        let silence = if never_began { TimeoutKind::Start } else { TimeoutKind::Idle };
+        let idle = self.limits.idle.map(|limit| (self.last_activity.saturating_add(limit), silence));
         [start, wall, idle].into_iter().flatten().filter(move |_| running)
     }
 
@@ -100,6 +103,11 @@ mod tests {
         assert_eq!(clock.struck(at(39)), Some(TimeoutKind::Idle));
         clock.note_activity(at(90));
         assert_eq!(clock.struck(at(100)), Some(TimeoutKind::Wall));
+        // However short a silence is allowed; where nothing is said of a start, there is none to miss.
+        let short = Deadlines::new(limits(100, 2, 10), zero);
+        assert_eq!(short.struck(at(2)), Some(TimeoutKind::Start));
+        let plain = Deadlines::new(Timeouts { start: None, ..limits(100, 2, 10) }, zero);
+        assert_eq!(plain.struck(at(2)), Some(TimeoutKind::Idle));
     }
 
     #[test]

@@ -111,13 +111,19 @@ fn a13_one_that_asks_a_closed_account_again_and_again_is_ended_early_and_parked(
 
 #[test]
 fn d02_a_program_that_waits_for_its_input_never_began() {
-    let waits = "echo 'Reading additional input from stdin...' >&2; exec sleep 1000";
-    let world = World::new();
-    world.plan(&first(waits, "idle_timeout = \"2s\""));
-    world.run(&["run", "--yes"]).ends(5);
-    let task = world.task("one");
-    assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"startup".into()), "{task:#}");
-    world.nothing_is_left();
+    for says in [
+        "'Reading additional input from stdin...' >&2",
+        "'Waiting for input on stdin' >&2",
+        "'Waiting for input on stdin'",
+    ] {
+        let world = World::new();
+        world.plan(&first(&format!("echo {says}; exec sleep 1000"), "idle_timeout = \"2s\""));
+        world.run(&["run", "--yes"]).ends(5);
+        let task = world.task("one");
+        assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"startup".into()), "{task:#}");
+        assert!(task["detail"].as_str().unwrap().contains("standard input"), "{task:#}");
+        world.nothing_is_left();
+    }
 }
 
 #[test]

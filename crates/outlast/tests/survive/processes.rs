@@ -40,6 +40,8 @@ fn d05_an_agent_that_never_says_a_word_failed_at_the_start_after_one_more_try() 
         ends_with(&shell("sleep 1000", &format!("retries = {retries}\ntimeout = \"1s\"")), "startup", 2);
     }
     ends_with(&shell("sleep 1000", "retries = 0\ntimeout = \"1s\""), "startup", 1);
+    // However short a silence is allowed.
+    ends_with(&shell("sleep 1000", "retries = 20\nidle_timeout = \"1s\""), "startup", 2);
 }
 
 #[test]
@@ -69,6 +71,29 @@ fn d03_one_that_lingers_has_done_its_work_and_is_said_to_have_lingered() {
     world.run(&["run", "--yes"]).ends(0).says("lingered");
     world.all_are("landed");
     world.nothing_is_left();
+}
+
+/// An agent that says it has written a part with this text, and then stays until its time is over.
+fn stays(keys: &str, part: &str, code: i32) -> World {
+    let result = "{\"type\":\"result\",\"subtype\":\"success\",\"result\":\"done\"}";
+    let command = format!("mkdir -p parts; echo part {part} > parts/one.txt; echo '{result}'; exec sleep 1000");
+    let world = World::new();
+    world.plan(&shell(&command, &format!("retries = 0\n{keys}")));
+    world.run(&["run", "--yes"]).ends(code).says("lingered after its last word, until its time was over");
+    world.nothing_is_left();
+    world
+}
+
+#[test]
+fn d03_a_result_counts_when_the_time_is_over_before_it_was_lingered_for() {
+    // Long enough to say it on a busy machine, and shorter than anybody is lingered for.
+    std::thread::scope(|scope| {
+        for keys in ["timeout = \"7s\"", "idle_timeout = \"7s\""] {
+            scope.spawn(move || stays(keys, "one", 0).all_are("landed"));
+        }
+        // What it says of its work is shown, as always.
+        scope.spawn(|| assert_eq!(stays("idle_timeout = \"7s\"", "none", 5).task("one")["cause"], "verify"));
+    });
 }
 
 #[test]
