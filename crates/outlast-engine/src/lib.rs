@@ -5,6 +5,7 @@
 
 mod abandon;
 mod admission;
+mod advice;
 mod allowance;
 mod api;
 mod ask;

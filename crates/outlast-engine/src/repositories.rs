@@ -169,7 +169,9 @@ impl Repositories {
 
     /// Keeps a verified tree as the task's result.
     pub(crate) fn keep_result(&self, id: &AttemptId, base: &Oid, tree: &Oid, at: Timestamp) -> Result<Oid, Error> {
-        Ok(self.store.keep_result(&id.run, &id.task, base, tree, at)?)
+        // Whoever takes it over by hand does so in their own name.
+        let author = self.user.user_identity()?;
+        Ok(self.store.keep_result(&id.run, &id.task, base, tree, &author, at)?)
     }
 
     /// The commit that would land, on the target's tip as it is now.

@@ -9,16 +9,15 @@ use outlast_api::{
 };
 use outlast_core::budget::Lack;
 use outlast_core::explain::Why;
-use outlast_core::record::{EndReason, LandingCause, RunEnd, Rung};
+use outlast_core::record::{EndReason, RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Failure, Phase, Stage, Task};
 use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
-use outlast_git::{quoted, word};
 
+use crate::advice::fixes;
 use crate::held_up::{self, Tried};
 use crate::home::RepoHome;
 use crate::left_out;
-use crate::named::run_anew;
 use crate::obstacle::Obstacle;
 
 /// Billionths of a dollar in a dollar.
@@ -250,42 +249,6 @@ fn task_view(
         // The journal says what happened; where the branch is now, the repository does.
         off_target: false,
     }
-}
-
-/// What a person can do about a task that waits for them: go on once they have seen to its account. And about work that does
-/// not land: merge the result, which is in our store, by hand (where git stops
-/// for a conflict, the last command is for afterwards), or give it up.
-fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec<String> {
-    let may_start = run.mode == Mode::Running && matches!(task.phase, Phase::Ready | Phase::Waiting { .. });
-    if may_start && core.waits_for_a_person(task).is_some() {
-        return vec![format!("outlast resume {}", run.id)];
-    }
-    let lacks_a_program = |failure: &Failure| failure.class == Class::NoProgram;
-    if task.phase == Phase::Failed && task.last_failure.as_ref().is_some_and(lacks_a_program) {
-        let (id, task) = (&run.id, &task.id);
-        return vec![format!("outlast retry --run {id} {task}    # once that program is there: its work is kept")];
-    }
-    if task.phase == Phase::Stale {
-        let (id, task) = (&run.id, word(task.id.as_str()));
-        let anew = run_anew(home, run, &format!("--only {task}"));
-        return vec![
-            format!("{anew}    # with what it needs, in a run of its own"),
-            format!("outlast discard --run {id} {task}"),
-        ];
-    }
-    let Phase::Done(finished) = &task.phase else { return Vec::new() };
-    let Some(refused) = finished.refused.as_ref().filter(|_| !finished.wanted) else { return Vec::new() };
-    if !matches!(refused.cause, LandingCause::Conflict | LandingCause::Verify) {
-        return Vec::new();
-    }
-    let (id, target, task_id) = (&run.id, word(&run.spec.target), word(task.id.as_str()));
-    let store = quoted(&home.store().display().to_string());
-    let result = format!("refs/outlast/{id}/{}/result", task.id.slug());
-    let land = format!("outlast land --run {id} {task_id}");
-    vec![
-        format!("git switch {target} && git fetch {store} {result} && git cherry-pick FETCH_HEAD && {land}"),
-        format!("outlast discard --run {id} {task_id}"),
-    ]
 }
 
 struct Reason {

@@ -15,7 +15,7 @@ use crate::candidate::{Candidate, run_trailer, task_trailer};
 use crate::copy::Sink as _;
 use crate::kept_pack::{self, KeptPack};
 use crate::lock::Lock;
-use crate::shell::quoted;
+use crate::shell::{quoted, word};
 use crate::source::Source;
 use crate::{Error, Result, Store, UserRepo, Worktree, copy, durable, oid};
 
@@ -111,7 +111,7 @@ impl UserRepo {
             [first, ..] => {
                 let why =
                     first.busy.map_or("several checkouts hold it".to_owned(), |what| format!("a {what} holds it"));
-                MoveOutcome::CheckedOut { path: first.path.clone(), command: command(&first.path, step), why }
+                MoveOutcome::CheckedOut { path: first.path.clone(), command: command(step), why }
             }
         };
         if outcome == MoveOutcome::Moved {
@@ -201,7 +201,7 @@ impl UserRepo {
                 );
                 return Ok(MoveOutcome::CheckedOut { path, command, why });
             }
-            let command = command(&path, step);
+            let command = self.finishing_command(&path, step, None)?;
             return Ok(MoveOutcome::CheckedOut { path, command, why: answer.stderr() });
         }
         let lock = (!was_locked && index_lock.exists()).then_some(index_lock);
@@ -242,9 +242,9 @@ impl UserRepo {
         Ok(answer.code() == Some(0))
     }
 
-    /// The command that finishes what a git began that was ended in the midst of a checkout. What is in the way is what that
-    /// had written: git looks that all of it is as in the commit before it writes any. A person may have edited it since, and
-    /// so it is not removed but stashed; all else they have stays where it is.
+    /// The command that lands where something is in the way in a checkout: what a person has there, or what a git had written
+    /// that was ended in the midst (it looks that all is as in the commit before it writes any). A person may have edited that
+    /// since, and so nothing is removed: it is stashed, and all else they have stays where it is.
     fn finishing_command(&self, checkout: &Path, step: &Move, lock: Option<&Path>) -> Result<String> {
         let mut commands = Vec::new();
         if let Some(lock) = lock {
@@ -255,13 +255,13 @@ impl UserRepo {
             let paths: Vec<String> = written.iter().map(|path| quoted(path)).collect();
             let place = quoted(&checkout.display().to_string());
             let paths = paths.join(" ");
-            commands.push(format!("git -C {place} --literal-pathspecs stash push --include-untracked -- {paths}"));
+            commands.push(format!("git -C {place} --literal-pathspecs stash push --all -- {paths}"));
         }
-        commands.push(command(checkout, step));
+        commands.push(command(step));
         Ok(commands.join(" && "))
     }
 
-    /// The paths of a landing that are not in the checkout as they were before it.
+    /// The paths of a landing that are not in the checkout as they were before it, also those that git ignores there.
     fn written_by_halves(&self, checkout: &Path, step: &Move) -> Result<Vec<String>> {
         let texts = |said: &[u8]| -> Vec<String> {
             said.split(|&byte| byte == 0)
@@ -285,11 +285,13 @@ impl UserRepo {
                 "-z",
                 "--no-renames",
                 "-uall",
+                "--ignored=matching",
                 "--",
             ];
             let said = git().args(status).args(paths).ok()?;
-            // Two letters and a space before each.
-            written.extend(texts(&said).iter().filter_map(|line| line.get(3..).map(str::to_owned)));
+            // Two letters and a space before each. A folder that is ignored as a whole holds more than what is in the way.
+            let found = texts(&said).into_iter().filter_map(|line| line.get(3..).map(str::to_owned));
+            written.extend(found.filter(|path| paths.contains(path)));
         }
         Ok(written)
     }
@@ -404,7 +406,8 @@ pub(crate) fn landing_marks(run: &RunId) -> String {
     format!("outlast landing {run} ")
 }
 
-/// The command a person can run, with the path quoted for a shell.
-fn command(path: &Path, step: &Move) -> String {
-    format!("git -C {} merge --ff-only {}", quoted(&path.display().to_string()), step.new)
+/// The command that lands it, once nothing is in the way. What a person has done since is in the target then, and so not this
+/// very commit is: it is made anew.
+fn command(step: &Move) -> String {
+    format!("outlast land --run {} {}", word(step.run.as_str()), word(step.task.as_str()))
 }

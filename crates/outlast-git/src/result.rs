@@ -3,7 +3,7 @@
 use outlast_core::{Oid, RunId, TaskId, Timestamp};
 
 use crate::candidate::{run_trailer, task_trailer};
-use crate::checkpoint::put_commit;
+use crate::checkpoint::{put_commit, put_commit_by};
 use crate::merge::{Merged, Scratch};
 use crate::scope::tree_like;
 use crate::source::Source;
@@ -12,18 +12,26 @@ use crate::user::Identity;
 use crate::{Result, Store, UserRepo, copy, oid};
 
 impl Store {
-    /// Keeps `tree`, the verified in-scope tree of a task that started from `base`, as the task's result.
+    /// Keeps `tree`, the verified in-scope tree of a task that started from `base`, as the task's result, in somebody's name.
     ///
     /// # Errors
     /// An object cannot be read or written.
-    pub fn keep_result(&self, run: &RunId, task: &TaskId, base: &Oid, tree: &Oid, at: Timestamp) -> Result<Oid> {
+    pub fn keep_result(
+        &self,
+        run: &RunId,
+        task: &TaskId,
+        base: &Oid,
+        tree: &Oid,
+        author: &Identity,
+        at: Timestamp,
+    ) -> Result<Oid> {
         let reader = self.reader();
         let (parent, tree) = (oid::parse(base)?, tree_like(&reader, tree)?);
         let mut batch = self.objects().batch()?;
         copy::copy_tree(&reader, &mut batch, tree, Some(reader.tree_of(parent)?))?;
         // Whoever merges it by hand, with `git cherry-pick`, takes over how a landing is known by.
         let message = format!("result of {task}\n\n{}\n{}\n", run_trailer(run), task_trailer(task));
-        let commit = put_commit(&mut batch, tree, vec![parent], &ours(), at, &message)?;
+        let commit = put_commit_by(&mut batch, tree, vec![parent], [author, &ours()], at, &message)?;
         batch.finish()?;
         self.set_ref(&result_ref(run, task), commit)?;
         Ok(oid::of(commit))

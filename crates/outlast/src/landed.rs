@@ -108,6 +108,16 @@ fn find(
         for taken in repository.taken_over(&base, &elsewhere).map_err(refused)? {
             apart.remove(&taken);
         }
+        // What a person has brought back or merged in another shape says what it is.
+        let named = match apart.contains(&started) || !same.iter().any(|(.., commit)| apart.contains(*commit)) {
+            true => BTreeSet::new(),
+            false => repository.tasks_in_history(&run.id, &base, &started).map_err(refused)?,
+        };
+        for (_, name, commit) in &same {
+            if named.contains(*name) {
+                apart.remove(*commit);
+            }
+        }
         let lost = match repository.branch_tip(&run.spec.target).map_err(refused)? {
             // What was made for another line of history is not to be merged into this one.
             _ if apart.contains(&started) => apart.clone(),

@@ -12,6 +12,8 @@ mod check;
 mod clean;
 #[path = "cli/doctor.rs"]
 mod doctor;
+#[path = "cli/empty.rs"]
+mod empty;
 #[path = "cli/host.rs"]
 mod host;
 #[path = "cli/init.rs"]

@@ -30,6 +30,14 @@ pub(crate) async fn perform(
         plan.task(&key.task).ok_or_else(|| Error::Internal(format!("task `{}` is not in the plan", key.task)))?;
     let base = base.ok_or_else(|| Error::Internal(format!("the result of `{}` has no base", key.task)))?;
     let (id, agent, facts, message) = (key.clone(), task.agent.clone(), known.clone(), message(task));
+    // What was refused once may have been merged by hand since: it says what it is, however it was merged.
+    if refusals > 0 {
+        let (id, target, since) = (key.clone(), known.target.clone(), known.run_base.clone());
+        let landed = context.in_git(move |git| git.landed(&id.run, &id.task, &target, &since)).await?;
+        if let Some(commit) = landed {
+            return Ok(news(LandingNews::Landed(commit)));
+        }
+    }
     let candidacy = context
         .in_git(move |git| {
             git.candidate(&Landable {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use gix::objs::tree::EntryKind;
-use outlast_core::Oid;
+use outlast_core::{Oid, RunId, TaskId};
 
+use crate::candidate::{run_trailer, task_trailer};
 use crate::{Kind, Result, UserRepo, oid, workspace};
 
 impl UserRepo {
@@ -63,6 +64,22 @@ impl UserRepo {
             }
         }
         Ok(taken)
+    }
+
+    /// The tasks of a run that the trailers of commits in the history of `tip` name, among those since `since`.
+    ///
+    /// # Errors
+    /// The repository cannot be read, or lacks one of them.
+    pub fn tasks_in_history(&self, run: &RunId, tip: &Oid, since: &Oid) -> Result<BTreeSet<TaskId>> {
+        let log = ["log", "-z", "--no-show-signature", "--format=%B", tip.as_str(), "--not", since.as_str()];
+        let said = self.git.in_checkout(&self.root).args(log).ok()?;
+        let (ours, lead) = (run_trailer(run), task_trailer(&TaskId::new("")));
+        let of = |message: &str| {
+            let is_of_it = message.lines().any(|line| line == ours);
+            let tasks = message.lines().filter(|_| is_of_it).filter_map(|line| line.strip_prefix(lead.trim_end()));
+            tasks.map(|id| TaskId::new(id.trim())).collect::<Vec<_>>()
+        };
+        Ok(String::from_utf8_lossy(&said).split('\0').flat_map(of).collect())
     }
 
     /// The tip of a branch; nothing where there is no such branch.

@@ -238,3 +238,8 @@ pub(crate) fn done(world: &World, task: &str) -> Checkpoint {
     write(workspace.path(), "new.rs", "// new\n");
     world.checkpoint(&workspace, task)
 }
+
+/// Somebody in whose name a result is kept.
+pub(crate) fn ann() -> outlast_git::Identity {
+    outlast_git::Identity { name: "Ann".to_owned(), email: "ann@example.invalid".to_owned() }
+}

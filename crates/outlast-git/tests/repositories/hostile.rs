@@ -74,7 +74,10 @@ fn nothing_that_an_agent_plants_runs() {
     let split = world.store.scope_diff(&world.base, &end.commit, &Scope::everything()).unwrap();
     assert!(split.in_scope.len() > 8, "{:?}", split.in_scope);
     let tree = world.store.in_scope_tree(&world.base, &split).unwrap();
-    let result = world.store.keep_result(&world.run, &"t".into(), &world.base, &tree, crate::fixture::at(1)).unwrap();
+    let result = world
+        .store
+        .keep_result(&world.run, &"t".into(), &world.base, &tree, &crate::fixture::ann(), crate::fixture::at(1))
+        .unwrap();
     workspace.pinned(&world.store, &world.user).unwrap();
 
     // The target moved, so that a real merge is needed.

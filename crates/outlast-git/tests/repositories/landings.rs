@@ -148,6 +148,16 @@ fn a_target_that_is_checked_out_clean_moves_with_its_checkout() {
     next_commit_reverts_nothing(&world.repo);
 }
 
+/// Does what is told in a shell; its last command, `outlast land`, is the next go.
+fn follow(world: &World, step: &Move, command: &str) {
+    let land = format!("outlast land --run {} {}", step.run, step.task);
+    let before = command.strip_suffix(&land).unwrap_or_else(|| panic!("{command}")).trim_end_matches(" && ");
+    let status = std::process::Command::new("sh").args(["-c", before]).current_dir("/").status().unwrap();
+    assert!(status.success(), "{command}");
+    assert_eq!(go(world, step), MoveOutcome::Moved, "{command}");
+    assert_eq!(world.user.target_state(step).unwrap(), TargetState::Landed);
+}
+
 #[test]
 fn g02_a_dirty_checkout_of_the_target_keeps_every_byte_and_the_command_is_named() {
     let world = World::new();
@@ -156,19 +166,13 @@ fn g02_a_dirty_checkout_of_the_target_keeps_every_byte_and_the_command_is_named(
     let before = world.snapshot();
     let MoveOutcome::CheckedOut { path, command, why } = go(&world, &step) else { panic!("landed on dirt") };
     assert_eq!(path, world.repo.canonicalize().unwrap());
-    assert!(
-        command.starts_with("git -C '") && command.ends_with(&format!("' merge --ff-only {}", step.new)),
-        "{command}"
-    );
     assert!(why.contains("src/a.rs"), "{why}");
     assert_eq!(before, world.snapshot());
     assert_eq!(world.user.target_state(&step).unwrap(), TargetState::AtOld);
 
-    // The person tidies up and runs the printed command in a shell.
-    git(&world.repo, &["checkout", "-q", "src/a.rs"]);
-    let status = std::process::Command::new("sh").args(["-c", &command]).current_dir("/").status().unwrap();
-    assert!(status.success());
-    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+    // The person runs the printed command in a shell, which leads to the landing.
+    follow(&world, &step, &command);
+    assert_eq!(git(&world.repo, &["show", "stash@{0}:src/a.rs"]), "the user's unstaged work");
     next_commit_reverts_nothing(&world.repo);
 }
 
@@ -212,9 +216,7 @@ fn a_lock_that_keeps_the_branch_where_it_is_leaves_the_checkout_as_it_was() {
         assert_eq!(before, all(), "{lock}");
 
         std::fs::remove_file(world.repo.join(lock)).unwrap();
-        let status = std::process::Command::new("sh").args(["-c", &command]).current_dir("/").status().unwrap();
-        assert!(status.success(), "{command}");
-        assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+        follow(&world, &step, &command);
         assert_eq!(git(&world.repo, &["status", "--porcelain"]), "M  README.md\n M src/b.rs\n?? untracked");
     }
 }
@@ -238,9 +240,7 @@ fn what_git_left_under_a_lock_and_cannot_be_taken_back_is_told_with_what_finishe
 
     std::fs::write(world.repo.join("../go-on"), "").unwrap();
     std::fs::remove_file(world.repo.join(".git/HEAD.lock")).unwrap();
-    let status = std::process::Command::new("sh").args(["-c", &command]).current_dir("/").status().unwrap();
-    assert!(status.success(), "{command}");
-    assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+    follow(&world, &step, &command);
     assert_eq!(git(&world.repo, &["status", "--porcelain"]), " M README.md\n?? .gitattributes");
     assert_eq!(read(&world.repo, "README.md"), "the user's unfinished edit\n");
 }
@@ -254,9 +254,11 @@ fn untracked_and_ignored_files_in_the_way_are_not_overwritten() {
             write(&world.repo, ".git/info/exclude", "new.rs\n");
         }
         write(&world.repo, "new.rs", "theirs\n");
-        assert!(matches!(go(&world, &step), MoveOutcome::CheckedOut { .. }), "ignored: {ignored}");
+        let MoveOutcome::CheckedOut { command, .. } = go(&world, &step) else { panic!("ignored: {ignored}") };
         assert_eq!(read(&world.repo, "new.rs"), "theirs\n");
         assert_eq!(tip(&world, "main"), world.base);
+        follow(&world, &step, &command);
+        assert_eq!(git(&world.repo, &["show", "stash@{0}^3:new.rs"]), "theirs");
     }
 }
 
@@ -383,12 +385,12 @@ fn a_git_that_is_killed_in_the_midst_of_a_checkout_is_told_with_the_command_that
         let command = match command.contains("'new.rs'") {
             true => command,
             // It was not there when the command was made.
-            false => command
-                .replace(" merge --ff-only", " stash push --include-untracked -- new.rs && git -C . merge --ff-only"),
+            false => {
+                let stash = format!("git -C '{}' stash push --all -- new.rs && outlast land", world.repo.display());
+                command.replace("outlast land", &stash)
+            }
         };
-        let done = std::process::Command::new("sh").args(["-c", &command]).current_dir(&world.repo).status().unwrap();
-        assert!(done.success(), "{command}");
-        assert_eq!(world.user.target_state(&step).unwrap(), TargetState::Landed);
+        follow(&world, &step, &command);
         assert_eq!(read(&world.repo, "new.rs"), "// new\n");
         assert_eq!(read(&world.repo, "README.md"), "the user's unfinished edit\n");
         assert_eq!(git(&world.repo, &["show", "stash@{0}^3:new.rs"]), "written by the user after all");

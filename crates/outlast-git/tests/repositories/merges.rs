@@ -15,7 +15,7 @@ fn result(world: &World, task: &str, base: &Oid, files: &[(&str, &str)]) -> Oid 
     let end = world.checkpoint(&workspace, task);
     let split = world.store.scope_diff(base, &end.commit, &Scope::everything()).unwrap();
     let tree = world.store.in_scope_tree(base, &split).unwrap();
-    world.store.keep_result(&world.run, &task.into(), base, &tree, at(5)).unwrap()
+    world.store.keep_result(&world.run, &task.into(), base, &tree, &crate::fixture::ann(), at(5)).unwrap()
 }
 
 fn clean(merged: Merged) -> Oid {

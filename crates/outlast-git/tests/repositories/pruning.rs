@@ -88,8 +88,10 @@ fn results_bases_and_packed_stores_survive_too() {
     let workspace = world.workspace("a");
     write(workspace.path(), "a.txt", "from a\n");
     let end = world.checkpoint(&workspace, "a");
-    let result =
-        world.store.keep_result(&world.run, &"a".into(), &world.base, &end.tree, crate::fixture::at(1)).unwrap();
+    let result = world
+        .store
+        .keep_result(&world.run, &"a".into(), &world.base, &end.tree, &crate::fixture::ann(), crate::fixture::at(1))
+        .unwrap();
     assert_eq!(world.store.result(&world.run, &"a".into()).unwrap(), Some(result.clone()));
     let outlast_git::Merged::Clean(base) = world.store.compose(&world.user, &world.base, &[result]).unwrap() else {
         panic!("conflict")

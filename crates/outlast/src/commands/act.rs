@@ -179,6 +179,14 @@ fn name_what_is_kept(places: &Places, home: &RepoHome, run: &RunId, acted: &mut 
     let kept = Kept::open(home, places.repository_of(home)?)?;
     let (journalled, run) = Journalled::find(places, Some(run.as_str()))?;
     let store = quoted(&home.store().display().to_string());
+    let is_empty = |id: &str| {
+        let task = journalled.core.run(&run).and_then(|run| run.task(&TaskId::new(id)));
+        task.is_some_and(|task| task.is_on_target() && task.state() == "done")
+    };
+    for told in acted.tasks.iter_mut().filter(|task| task.refused.is_some() && is_empty(&task.id)) {
+        let why = "its target holds all of it, so nothing is left to give up: `outlast clean` removes its workspace";
+        told.refused = Some(why.to_owned());
+    }
     for told in acted.tasks.iter_mut().filter(|task| task.state == "discarded") {
         let id = TaskId::new(&told.id);
         told.kept = kept.stays(&run, &id)?;

@@ -86,8 +86,9 @@ fn homes_left(core: &Core, kept: &Kept, only: Option<&str>) -> Vec<(RunId, TaskI
     left.filter(|(_, _, folders)| !folders.is_empty()).collect()
 }
 
-const fn is_over(task: &Task) -> bool {
-    matches!(task.phase, Phase::Landed { .. } | Phase::Discarded)
+/// Whether nothing more comes of a task: also of one whose result changes nothing that its target does not hold.
+fn is_over(task: &Task) -> bool {
+    task.is_on_target() || task.phase == Phase::Discarded
 }
 
 /// What is set aside, under the name that its folder has.

@@ -17,6 +17,8 @@ const NAMED_MAX: usize = 12;
 
 /// The group of what only a person can decide.
 const NEEDS_YOU: &str = GROUPS[0].0;
+/// The group of what nothing more comes of.
+const FINISHED: &str = GROUPS[4].0;
 
 /// The whole screen.
 pub(crate) fn status(status: &Status, now: Timestamp) -> String {
@@ -43,6 +45,7 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         let is_of_it = |task: &&TaskView| match task.off_target {
             // Only a person can say whether that is meant.
             true => group == NEEDS_YOU,
+            false if is_empty(task) => group == FINISHED,
             false => states.contains(&task.state.as_str()),
         };
         let tasks: Vec<&TaskView> = status.tasks.iter().filter(is_of_it).collect();
@@ -107,6 +110,11 @@ fn line(task: &TaskView, is_at_work: bool, now: Timestamp) -> String {
     text
 }
 
+/// Whether a task's result changes nothing that the target does not hold: there is nothing to decide.
+fn is_empty(task: &TaskView) -> bool {
+    task.state == "done" && task.cause.as_deref() == Some("empty")
+}
+
 /// Whether a task goes on when nothing is in the way of everything, and not before.
 fn is_in_the_way(task: &TaskView) -> bool {
     matches!(task.cause.as_deref(), Some(DISK_FULL | PLAN_DAMAGED | REPOSITORY_GONE | STORE_GONE))
@@ -144,12 +152,11 @@ fn accounts(status: &Status, now: Timestamp) -> String {
 
 /// Which commands help now.
 fn advice(status: &Status) -> Vec<String> {
-    let has = |state: &str| status.counts.get(state).is_some_and(|&n| n > 0);
     let mut advice = Vec::new();
     let mut say =
         |command: String, what: &str| advice.push(format!("{}  {}", styled(BOLD, command), styled(DIM, what)));
     let run = &status.run;
-    if has("done") {
+    if status.tasks.iter().any(|task| task.state == "done" && !is_empty(task)) {
         say(format!("outlast diff --run {run} state:done"), "shows what waits for you");
         say(format!("outlast land --run {run} state:done"), &format!("lands it on {}", status.target));
     }

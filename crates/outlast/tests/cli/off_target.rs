@@ -78,6 +78,10 @@ fn work_that_the_repository_has_dropped_comes_back_from_what_is_kept() {
     follow(&bench, 1);
     let tree = bench.repo.text(&["ls-tree", "--name-only", "main"]).unwrap();
     assert!(tree.contains("one.txt") && tree.contains("two.txt"), "{tree}");
+    assert_eq!(bench.repo.text(&["log", "-2", "--format=%an", "main"]).unwrap(), "Ann\nAnn");
+    assert_eq!(off(&bench), [false, false]);
+    // It is here, and not paid for again.
+    bench.run(&["run"]).ends(0).says("nothing is left to do");
 }
 
 #[test]

@@ -168,15 +168,22 @@ fn a_conflict_is_told_with_commands_that_end_it() {
     bench.run(&["status"]).ends(0).shows(&format!("do: {fix}"));
 
     // What is told leads to where a person can merge it, and the landing is known by that.
-    let (merge, land) = fix.rsplit_once(" && ").unwrap();
+    let (_, land) = fix.rsplit_once(" && ").unwrap();
+    assert!(
+        fix.contains("    # stops at the conflict; mend it, then: git add -u && git cherry-pick --continue && "),
+        "{fix}"
+    );
+    let merge = &fix;
     let merged = bench.env.command("sh").args(["-c", merge]).current_dir(bench.repo.dir()).output().unwrap();
     assert_eq!(merged.status.code(), Some(1), "git stops for the conflict: {merged:?}");
     bench.repo.write("README.md", "both\n").unwrap();
-    bench.repo.git(&["add", "README.md"]).unwrap();
+    bench.repo.git(&["add", "-u"]).unwrap();
     bench.repo.git(&["-c", "core.editor=true", "cherry-pick", "--continue"]).unwrap();
     let land: Vec<&str> = land.split(' ').skip(1).collect();
     bench.run(&land).ends(0).shows("landed");
     assert_eq!(status(&bench)["state"], "done");
+    let said = bench.repo.text(&["log", "-1", "--format=%an%n%B", "topic"]).unwrap();
+    assert!(said.starts_with("Ann\n") && said.contains("\nOutlast-Task: t"), "{said}");
     assert_eq!(bench.repo.text(&["show", "topic:README.md"]).unwrap(), "both");
 }
 
