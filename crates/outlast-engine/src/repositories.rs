@@ -264,6 +264,11 @@ impl Repositories {
         })
     }
 
+    /// The lock of a checkout that holds the target.
+    pub(crate) fn checkout_lock(&self, target: &str) -> Result<Option<PathBuf>, Error> {
+        Ok(self.user.checkout_lock(target)?)
+    }
+
     /// Keeps everything of a task under a ref and removes its workspace.
     ///
     /// What cannot be kept (a file above the limit, a pipe, a damaged commit) stays where it is, in the workspace, and

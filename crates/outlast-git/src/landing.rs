@@ -296,13 +296,6 @@ impl UserRepo {
         Ok(written)
     }
 
-    /// Where git keeps a file of its own for a checkout.
-    fn git_path(&self, checkout: &Path, name: &str) -> Result<PathBuf> {
-        let said =
-            self.git().in_checkout(checkout).args(["rev-parse", "--path-format=absolute", "--git-path", name]).ok()?;
-        Ok(said.strip_suffix(b"\n").unwrap_or(&said).to_path_lossy().into_owned())
-    }
-
     /// Tells where a target stands after a crash during `step`.
     ///
     /// # Errors

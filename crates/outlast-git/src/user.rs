@@ -3,6 +3,7 @@
 //! What is written here is written by two operations only: pins (`refs/outlast/base/`) and a landing. Everything else
 //! reads.
 
+mod locks;
 mod looks;
 mod open;
 mod pins;
@@ -17,6 +18,7 @@ use crate::git::Git;
 use crate::settings::{Config, Settings};
 use crate::{Error, Refusal, Result, durable, oid};
 
+pub use locks::until_let_go;
 pub use pins::pinned_runs;
 pub use targets::{Target, Worktree};
 

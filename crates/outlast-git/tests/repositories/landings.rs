@@ -1,9 +1,10 @@
 //! Landing never changes what a person has, and is never undone by what they do next.
 
 use std::path::Path;
+use std::time::Duration;
 
 use outlast_core::Oid;
-use outlast_git::{Checkpoint, Integration, Move, MoveOutcome, TargetState};
+use outlast_git::{Checkpoint, Integration, Move, MoveOutcome, TargetState, until_let_go};
 
 use crate::fixture::{World, done, git, read, try_git, write};
 use crate::late_gc::kept;
@@ -218,6 +219,26 @@ fn a_lock_that_keeps_the_branch_where_it_is_leaves_the_checkout_as_it_was() {
         std::fs::remove_file(world.repo.join(lock)).unwrap();
         follow(&world, &step, &command);
         assert_eq!(git(&world.repo, &["status", "--porcelain"]), "M  README.md\n M src/b.rs\n?? untracked");
+    }
+}
+
+#[test]
+fn e01_a_lock_of_a_checkout_is_known_and_waited_for_while_it_is_held() {
+    let world = World::new();
+    git(&world.repo, &["branch", "elsewhere"]);
+    assert_eq!(world.user.checkout_lock("main").unwrap(), None);
+    for name in ["index.lock", "HEAD.lock", "refs/heads/main.lock"] {
+        write(&world.repo, &format!(".git/{name}"), "");
+        let lock = world.user.checkout_lock("main").unwrap().unwrap();
+        assert!(lock.ends_with(name), "{}", lock.display());
+        assert_eq!(world.user.checkout_lock("elsewhere").unwrap(), None, "nobody has that one checked out");
+        assert!(!until_let_go(&lock, Duration::from_millis(20)));
+        let holder = std::thread::spawn({
+            let lock = lock.clone();
+            move || std::fs::rename(&lock, lock.with_extension("done")).unwrap()
+        });
+        assert!(until_let_go(&lock, Duration::from_secs(60)));
+        holder.join().unwrap();
     }
 }
 

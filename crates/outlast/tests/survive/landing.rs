@@ -36,6 +36,23 @@ fn named_command(world: &World, task: &str) -> String {
 }
 
 #[test]
+fn e01_a_lock_that_somebody_holds_on_the_checkout_is_waited_for_and_not_removed() {
+    for name in ["index.lock", "HEAD.lock"] {
+        let world = world("main", "auto");
+        let base = world.repo.commit_id("HEAD").unwrap();
+        world.repo.write(format!(".git/{name}"), "").unwrap();
+        let lock = world.repo.dir().join(".git").join(name);
+        let mut run = world.start(&["run", "--yes"]);
+        run.until(&["checked out and locked", name]);
+        fs::remove_file(&lock).expect("it is not ours to remove");
+        run.end().ends(0);
+        world.all_are("landed");
+        assert_eq!(world.landed_on("main", &base), ["new", "readme"]);
+        assert_eq!(world.repo.text(&["status", "--porcelain"]).unwrap(), "");
+    }
+}
+
+#[test]
 fn a_dirty_checkout_of_the_target_keeps_everything_and_is_told_the_command() {
     let world = world("main", "auto");
     world.repo.write("README.md", "# Mine\n\nAbout parts.\n").unwrap();
