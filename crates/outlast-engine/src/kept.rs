@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use outlast_core::run::Run;
+use outlast_core::task::Task;
 use outlast_core::{AttemptId, Oid, RunId, TaskId};
 use outlast_git::{Kind, Pinned, Removal, SetAside, UserRepo, Workspace};
 
@@ -132,6 +134,11 @@ impl Kept {
             Pinned::Yes => None,
             Pinned::No(what) => Some(what.first().cloned().unwrap_or_else(|| "it holds unsaved work".to_owned())),
         })
+    }
+
+    /// What of a task's work git ignores, and its workspace alone holds, for people; nothing where there is none.
+    pub fn ignored_work(&self, run: &Run, task: &Task) -> Option<String> {
+        crate::left_out::ignored_work(&self.home, run, task)
     }
 
     /// Who works in a workspace, for people; nothing where nobody does.

@@ -273,8 +273,14 @@ impl Repositories {
     ///
     /// What cannot be kept (a file above the limit, a pipe, a damaged commit) stays where it is, in the workspace, and
     /// `clean` says why: giving a task up needs no more than that nothing of it is lost.
-    /// A damaged workspace is set aside: it is told where.
-    pub(crate) fn discard(&self, run: &RunId, task: &TaskId, last: Option<&Oid>) -> Result<Option<Aside>, Error> {
+    /// A damaged workspace is set aside: it is told where. One that `stays` holds work that git ignores.
+    pub(crate) fn discard(
+        &self,
+        run: &RunId,
+        task: &TaskId,
+        last: Option<&Oid>,
+        stays: bool,
+    ) -> Result<Option<Aside>, Error> {
         if let Some(aside) = Workspace::set_aside(&self.store, run, task, &self.home.workspace(run, task), last)? {
             return Ok(Some(aside));
         }
@@ -284,8 +290,10 @@ impl Repositories {
             Err(error) => return Err(error.into()),
         };
         let archived = workspace.archive(&self.store, &self.user, last);
-        let removed =
-            archived.and_then(|_| workspace.remove(&self.store, &self.user, &Removal::Safe { users: &users }));
+        let removed = archived.and_then(|_| match stays {
+            true => Ok(()),
+            false => workspace.remove(&self.store, &self.user, &Removal::Safe { users: &users }),
+        });
         match removed {
             Err(
                 outlast_git::Error::Object { .. }

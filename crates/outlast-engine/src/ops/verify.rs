@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, TaskFacts};
 use crate::error::Error;
+use crate::left_out;
 use crate::notes;
 use crate::ops::attempt::one_line;
 use crate::ops::commands::{self, Place};
@@ -86,7 +87,8 @@ impl Check<'_> {
                 Ok((split, tree))
             })
             .await?;
-        if let Some(refused) = nothing_in_scope(&split, self.notes) {
+        if let Some(refused) = nothing_in_scope(&split, self.notes, &left_out::ignored_of(&self.context.home, self.id))
+        {
             return Ok(Err(refused));
         }
         if let Some(what) = notes::stripped(&split) {
@@ -145,7 +147,7 @@ impl Check<'_> {
 }
 
 /// Why a change cannot be a result: there is none, or none of it may land.
-fn nothing_in_scope(split: &ScopeDiff, notes: &[Note]) -> Option<(Class, String)> {
+fn nothing_in_scope(split: &ScopeDiff, notes: &[Note], ignored: &[String]) -> Option<(Class, String)> {
     if let Some((change, block)) = split.blocked.first() {
         return Some((Class::Scope, format!("`{}` may never land: {}", change.path_lossy(), block.why())));
     }
@@ -153,9 +155,12 @@ fn nothing_in_scope(split: &ScopeDiff, notes: &[Note]) -> Option<(Class, String)
         return None;
     }
     if split.out_of_scope.is_empty() {
-        let why = match notes::left_out(notes) {
-            Some(what) => format!("the agent ended without changing anything that can be kept; left out: {what}"),
-            None => "the agent ended without changing anything".to_owned(),
+        let left: Vec<String> = notes::left_out(notes).into_iter().chain(ignored.iter().cloned()).collect();
+        let why = match left.is_empty() {
+            false => {
+                format!("the agent ended without changing anything that can be kept; left out: {}", left.join(", "))
+            }
+            true => "the agent ended without changing anything".to_owned(),
         };
         return Some((Class::GaveUp, why));
     }

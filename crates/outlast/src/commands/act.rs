@@ -189,7 +189,13 @@ fn name_what_is_kept(places: &Places, home: &RepoHome, run: &RunId, acted: &mut 
     }
     for told in acted.tasks.iter_mut().filter(|task| task.state == "discarded") {
         let id = TaskId::new(&told.id);
-        told.kept = kept.stays(&run, &id)?;
+        let of = journalled.core.run(&run);
+        let ignored = of.and_then(|of| kept.ignored_work(of, of.task(&id)?));
+        told.kept = match ignored {
+            // It is what `clean` would keep it for, too.
+            Some(what) => Some(format!("{}: {what}", home.workspace(&run, &id).display())),
+            None => kept.stays(&run, &id)?,
+        };
         let number = journalled.core.run(&run).and_then(|run| run.task(&id)).map_or(0, |task| task.attempts);
         let branch = format!("discarded/{run}/{}", id.slug());
         told.archive = kept.archive(&AttemptId { run: run.clone(), task: id, number })?;

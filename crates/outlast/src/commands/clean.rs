@@ -132,6 +132,10 @@ fn stays(core: &Core, kept: &Kept, room: &Room) -> Option<String> {
     if let Some(task) = found.filter(|task| !is_over(task)) {
         return Some(format!("the task is {}: {}", task.state(), what_ends_it(task, &room.run)));
     }
+    let ignored = core.run(&room.run).zip(found).and_then(|(run, task)| kept.ignored_work(run, task));
+    if let Some(what) = ignored {
+        return Some(format!("{what}; `outlast diff` names all of it: take it over, or remove it there"));
+    }
     // What cannot be looked at stays, and keeps none of the others.
     let looked = kept.keep_commits(room).and_then(|()| kept.unsaved(room));
     looked.unwrap_or_else(|error| Some(error.to_string())).or_else(|| kept.in_use(room))
