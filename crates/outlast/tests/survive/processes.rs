@@ -1,5 +1,6 @@
 //! The cases of group D on the real binary: agents that never begin, never end, stand still, hide, or leave others behind.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -144,6 +145,24 @@ fn d11_whatever_the_agent_is_wrapped_in_ends_with_it() {
 fn d13_one_that_is_stopped_is_not_alive() {
     let stops = "echo working; kill -STOP $$; echo never";
     ends_with(&shell(stops, "retries = 0\nidle_timeout = \"1s\""), "timeout", 1);
+    // Nor is one that waits for a child which is stopped.
+    let waits = "echo working; sh -c 'kill -STOP $$; echo never' & wait; echo never";
+    ends_with(&shell(waits, "retries = 0\nidle_timeout = \"1s\""), "timeout", 1);
+}
+
+#[test]
+fn d13_no_terminal_can_stop_an_agent() {
+    // A session of its own has no terminal; of one that began outside of its namespace it would see a zero.
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let ours = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap().to_owned();
+    let command = format!(
+        "set -- $(cat /proc/$$/stat); [ $6 != 0 ] && [ $6 != {ours} ] && [ $7 = 0 ] || exit 1; \
+         mkdir -p parts; echo 'part one' > parts/one.txt"
+    );
+    let world = World::new();
+    world.plan(&shell(&command, "retries = 0"));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
 use serde_json::json;
 
-use crate::world::{Plan, World};
+use crate::world::{Plan, World, text};
 
 const TWO: &str = "write parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\n\"";
 
@@ -116,6 +116,55 @@ fn h18_the_session_is_on_record_before_any_work_and_is_gone_on_with_after_a_cras
     // The first turn is in the session: it is not asked for again.
     let first = world.provider.model_requests().iter().filter(|entry| entry.step == Some(1)).count();
     assert_eq!(first, 1);
+    world.nothing_is_left();
+}
+
+#[test]
+fn h18_a_session_that_was_named_before_its_first_answer_is_gone_on_with() {
+    let rule =
+        Rule { when: When { step: Some(1), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&resuming());
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a first turn", |log| log.iter().any(|entry| entry.step == Some(1)));
+    assert!(run.kill_9().was_killed());
+    end_agents(&world);
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    let task = world.task("work");
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"session".into()), "{task:#}");
+    world.nothing_is_left();
+}
+
+#[test]
+fn h04_a_session_that_is_not_there_any_more_is_gone_on_without_at_the_same_place() {
+    let world = silent_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    assert!(run.kill_9().was_killed());
+    end_agents(&world);
+    let before = text(&world.task("work")["workspace"]);
+    let mut lost = 0;
+    for file in walk(&world.homes()[0].join("homes")) {
+        if file.parent().is_some_and(|folder| folder.ends_with(".scripted-agent")) {
+            fs::remove_file(&file).unwrap();
+            lost += 1;
+        }
+    }
+    assert!(lost > 0, "its session lies elsewhere");
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    let task = world.task("work");
+    // The one that looked for it has used no try, and was told of by what it is.
+    assert_eq!((&task["attempts"], &task["resumed_by"]), (&3.into(), &"hand_over".into()), "{task:#}");
+    assert_eq!(text(&task["workspace"]), before, "sessions are known by where they began");
+    world.run(&["log", "work"]).ends(0).says("corrupt_session");
+    let told =
+        world.provider.model_requests().iter().filter_map(|entry| world.provider.body(entry.number)).any(|body| {
+            let body = String::from_utf8_lossy(&body).into_owned();
+            body.contains("Another agent worked on this task before you") && body.contains("parts/a.txt")
+        });
+    assert!(told, "the new one knows what is done");
     world.nothing_is_left();
 }
 
