@@ -199,6 +199,10 @@ pub struct FileChange {
     pub kind: String,
     /// Whether it is inside the task's scope.
     pub in_scope: bool,
+    /// Lines added, where it is text.
+    pub added: Option<u64>,
+    /// Lines removed, where it is text.
+    pub removed: Option<u64>,
 }
 
 /// What `outlast clean` would remove, or has removed: `outlast/clean/v1`.

@@ -2,6 +2,7 @@
 //!
 //! Both formats are read into this one tree, and everything after it is written once. Nothing here knows a key.
 
+mod quotes;
 pub(crate) mod toml;
 pub(crate) mod yaml;
 

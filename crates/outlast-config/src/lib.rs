@@ -27,6 +27,9 @@ mod suggest;
 mod units;
 mod user;
 
+/// Most tasks that may be worked on at once.
+pub const CONCURRENCY_MAX: u32 = 1000;
+
 pub use analysis::{Analysis, Edge, Reason, analyse};
 pub use approval::{approval_hash, content_hash};
 pub use finding::{Code, Finding, Severity};

@@ -73,7 +73,10 @@ pub fn read_plan(files: &PlanFiles, user: Option<&UserConfig>) -> Checked {
             .push(Finding::new(Code::NotATask, None, message).fix("move tasks into the folder itself, as .md files"));
     }
     let broken = findings.iter().any(Finding::is_error);
-    findings.extend(check::check(&layer, user, files.batch == Batch::None, broken));
+    // A goal that is empty beside a syntax error may be what the parser made of it.
+    let is_unread = findings.iter().any(|finding| finding.code == Code::Syntax);
+    let checked = check::check(&layer, user, files.batch == Batch::None, broken);
+    findings.extend(checked.into_iter().filter(|finding| !is_unread || finding.code != Code::EmptyGoal));
     let plan = (!findings.iter().any(Finding::is_error)).then(|| build(&files.name, &layer, user));
     if let Some(plan) = &plan {
         findings.extend(lint::lint(plan, layer.names_a_timeout()));

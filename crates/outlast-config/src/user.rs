@@ -18,7 +18,7 @@ pub use models::{is_for_model, may_be_for_model};
 use crate::document::{Table, Value, toml};
 use crate::layer::{note_syntax, read_budget};
 use crate::reader::Reader;
-use crate::{Code, Finding, Source, finding};
+use crate::{CONCURRENCY_MAX, Code, Finding, Source, finding};
 
 /// What the user alone decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,7 +76,6 @@ pub struct UserChecked {
 const TOP: &[&str] = &["account", "ceiling"];
 /// Keys of `[ceiling]`.
 pub(crate) const CEILING: &[&str] = &["budget", "concurrency"];
-const CONCURRENCY_MAX: u32 = 1000;
 
 /// Reads `config.toml`.
 pub fn read_user(source: &Source) -> UserChecked {

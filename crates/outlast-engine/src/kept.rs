@@ -26,6 +26,8 @@ pub struct Changed {
     pub kind: &'static str,
     /// Whether it may land.
     pub in_scope: bool,
+    /// Lines added and removed, where it is text.
+    pub lines: Option<(u64, u64)>,
 }
 
 /// A task's folders.
@@ -58,8 +60,12 @@ impl Kept {
         let split = self.git.split(base, end, writes)?;
         let outside = split.out_of_scope.iter().chain(split.blocked.iter().map(|(change, _)| change));
         let all = split.in_scope.iter().map(|change| (change, true)).chain(outside.map(|change| (change, false)));
-        let mut changes: Vec<Changed> =
-            all.map(|(change, in_scope)| Changed { path: change.path_lossy(), kind: kind(change), in_scope }).collect();
+        let counts = self.git.store().line_counts(base, end)?;
+        let changed = |(change, in_scope): (&outlast_git::Change, bool)| {
+            let path = change.path_lossy();
+            Changed { lines: counts.get(&path).copied(), path, kind: kind(change), in_scope }
+        };
+        let mut changes: Vec<Changed> = all.map(changed).collect();
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(changes)
     }

@@ -3,8 +3,7 @@
 //! The decision is made on effects, path by path, never on what an agent said or ran. A rename is two paths; each must
 //! be in scope by itself.
 
-use std::collections::BTreeSet;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice};
@@ -147,6 +146,24 @@ impl Store {
         let (old, new) = (self.tree(old)?, self.tree(new)?);
         let call = self.call().args(["diff-tree", "-p", "-r", "--full-index", "--binary", "--no-ext-diff"]);
         call.args(["--no-textconv", "--no-renames", old.as_str(), new.as_str()]).ok()
+    }
+
+    /// How many lines of each path were added and removed between two trees; of what is no text, nothing is counted.
+    ///
+    /// # Errors
+    /// Git fails.
+    pub fn line_counts(&self, old: &Oid, new: &Oid) -> Result<BTreeMap<String, (u64, u64)>> {
+        let (old, new) = (self.tree(old)?, self.tree(new)?);
+        let call = self.call().args(["diff-tree", "--numstat", "-r", "-z", "--no-ext-diff", "--no-textconv"]);
+        let said = call.args(["--no-renames", old.as_str(), new.as_str()]).ok()?;
+        let said = String::from_utf8_lossy(&said);
+        // `added TAB removed TAB path NUL`, and dashes for what is binary.
+        let counted = said.split('\0').filter_map(|line| {
+            let mut parts = line.splitn(3, '\t');
+            let (added, removed) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+            Some((parts.next()?.to_owned(), (added, removed)))
+        });
+        Ok(counted.collect())
     }
 
     /// The content of a file or the target of a link.

@@ -14,7 +14,7 @@ use outlast_engine::RepoHome;
 
 use crate::failure::Failure;
 use crate::text;
-use crate::typed::{Typed, as_given};
+use crate::typed::{Given, Typed, as_given};
 
 /// Makes sure that a person has approved what this plan would run: it, or the whole that it is a part of.
 pub(crate) fn require(home: &RepoHome, plan: &Plan, whole: &Plan, typed: Typed<'_>, yes: bool) -> Result<(), Failure> {
@@ -28,7 +28,7 @@ pub(crate) fn require(home: &RepoHome, plan: &Plan, whole: &Plan, typed: Typed<'
         return Err(Diagnostic::error("plan/not-approved", ExitCode::Plan, what)
             .because("a plan comes with its repository, and its commands run on your machine")
             .fix(format!("{}    # lists them", typed.check()))
-            .fix(format!("{}    # approves and runs them", as_given("--yes", true)))
+            .fix(format!("{}    # approves and runs them", as_given("--yes", Given::Plain)))
             .into());
     }
     keep(&file, &hash).map_err(|error| {

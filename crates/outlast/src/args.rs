@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 /// Runs fleets of command-line coding agents on a git repository, so that no limit, crash or timeout makes one start over.
 #[derive(Debug, Parser)]
-#[command(name = "outlast", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "outlast", version, max_term_width = 100)]
 pub(crate) struct Args {
     /// Print one JSON object (or JSON lines) instead of text.
     #[arg(long, global = true)]
@@ -129,7 +129,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Work on this many tasks at once.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(outlast_config::CONCURRENCY_MAX)))]
     pub(crate) concurrency: Option<u32>,
     /// Spend this much US dollars at most, in place of what the plan says.
     #[arg(long, value_name = "USD", value_parser = usd_micros)]
@@ -227,6 +227,7 @@ pub(crate) struct Diff {
 
 /// `outlast progress`.
 #[derive(Debug, clap::Args)]
+#[command(disable_help_subcommand = true)]
 pub(crate) struct Progress {
     /// What to note; without it, what is noted is shown.
     #[command(subcommand)]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::commands::say;
 use crate::failure::Failure;
 use crate::places::Places;
-use crate::typed::as_given;
+use crate::typed::{Given, as_given};
 
 /// What the background process says of itself once.
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ fn vanished(child: &mut Child, log: &Path) -> Failure {
     Diagnostic::error("engine/gone", ExitCode::Host, "the engine in the background ended before it worked on the run")
         .because(format!("{how}{last}"))
         .fix("outlast status    # shows whether the run is on record")
-        .fix(format!("{}    # stays with it", as_given("--detach", false)))
+        .fix(format!("{}    # stays with it", as_given("--detach", Given::Without)))
         .into()
 }
 

@@ -37,7 +37,10 @@ fn main() -> ExitCode {
     // Before anything else exists in this process: shims are forked from what it is now, small and without a thread.
     let spawner = Spawner::fork_early();
     outlast_process::open_files::raise_limit();
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => commands::refuse(&error),
+    };
     match &args.command {
         Some(Command::Provider { args }) => return outlast_testkit::provider::main(args),
         Some(Command::Agent { args }) => return outlast_testkit::agent::main(args),

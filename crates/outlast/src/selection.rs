@@ -5,12 +5,13 @@ use outlast_core::glob::Glob;
 use outlast_core::run::Run;
 use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::{RepoHome, replay};
-use outlast_git::UserRepo;
+use outlast_git::{UserRepo, word};
 use outlast_journal::JournalReader;
 
 use crate::args::TaskSelection;
 use crate::failure::Failure;
 use crate::places::Places;
+use crate::typed::{Given, as_given};
 
 /// A repository's state as its journal tells it.
 pub(crate) struct Journalled {
@@ -27,6 +28,13 @@ impl Journalled {
         runs
     }
 
+    /// The newest run that has a task of this name.
+    pub(crate) fn run_with(&self, wish: &str) -> Result<Option<&Run>, Failure> {
+        let matches = matcher(wish)?;
+        let has = |run: &&Run| run.tasks.iter().any(|task| matches(&task.id, task.state()));
+        Ok(self.newest_first().into_iter().find(has))
+    }
+
     /// The journal in a folder; nothing where there is none.
     pub(crate) fn load(home: RepoHome) -> Result<Option<Self>, Failure> {
         let reader = match JournalReader::open(home.journal()) {
@@ -38,8 +46,8 @@ impl Journalled {
         Ok(Some(Self { home, reader, core }))
     }
 
-    /// Every journal of a home, or only that of the repository around the working directory.
-    pub(crate) fn load_all(places: &Places) -> Result<Vec<Self>, Failure> {
+    /// Every journal of a home that can be read, and why the first of the others cannot: it keeps nobody from the rest.
+    pub(crate) fn load_all(places: &Places) -> Result<(Vec<Self>, Option<Failure>), Failure> {
         let folders = places.home.repositories().map_err(|error| {
             Failure::from(Diagnostic::error(
                 "host/cannot",
@@ -47,11 +55,14 @@ impl Journalled {
                 format!("{}: {error}", places.home.root().display()),
             ))
         })?;
-        let mut found = Vec::new();
+        let (mut found, mut unread) = (Vec::new(), None);
         for folder in folders {
-            found.extend(Self::load(RepoHome::at(folder))?);
+            match Self::load(RepoHome::at(folder)) {
+                Ok(journalled) => found.extend(journalled),
+                Err(failure) => unread = unread.or(Some(failure)),
+            }
         }
-        Ok(found)
+        Ok((found, unread))
     }
 
     /// The run of this name, or the newest. In a repository the newest is that repository's own, whatever runs there are
@@ -77,12 +88,12 @@ impl Journalled {
         if here.is_some() && run.is_none() {
             return Err(none_here(places.home.repositories().is_ok_and(|folders| !folders.is_empty())));
         }
-        let mut found: Vec<(Self, RunId)> = Self::load_all(places)?
-            .into_iter()
-            .filter_map(|journalled| journalled.pick(run).map(|id| (journalled, id)))
-            .collect();
+        let (all, unread) = Self::load_all(places)?;
+        let mut found: Vec<(Self, RunId)> =
+            all.into_iter().filter_map(|journalled| journalled.pick(run).map(|id| (journalled, id))).collect();
         found.sort_by_key(|(journalled, id)| journalled.core.run(id).map(|run| run.started_at));
-        found.pop().ok_or_else(|| none(run))
+        // What is found nowhere else may be in the one that cannot be read.
+        found.pop().ok_or_else(|| unread.unwrap_or_else(|| none(run)))
     }
 
     fn pick(&self, run: Option<&str>) -> Option<RunId> {
@@ -101,12 +112,14 @@ fn none_here(elsewhere: bool) -> Failure {
 }
 
 /// What was named is neither.
-pub(crate) fn no_run_or_task(name: &str) -> Failure {
+pub(crate) fn no_run_or_task(name: &str, other: Option<&RunId>) -> Failure {
     let what = format!("there is no run `{name}`, and the newest run has no such task");
-    Diagnostic::error("run/none", ExitCode::NotFound, what)
-        .fix("outlast    # lists every run")
-        .fix("outlast status")
-        .into()
+    let told = Diagnostic::error("run/none", ExitCode::NotFound, what);
+    let told = match other {
+        Some(run) => told.because(format!("run `{run}` has it")).fix(format!("outlast resume {run} {}", word(name))),
+        None => told,
+    };
+    told.fix("outlast    # lists every run").fix("outlast status").into()
 }
 
 fn none(run: Option<&str>) -> Failure {
@@ -117,7 +130,10 @@ fn none(run: Option<&str>) -> Failure {
 }
 
 /// The tasks that a selection names, in the plan's order.
-pub(crate) fn tasks(run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
+///
+/// # Errors
+/// `task/none`, with the newest other run that has such a task.
+pub(crate) fn tasks(journalled: &Journalled, run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
     if selection.all {
         return Ok(run.tasks.iter().map(|task| task.id.clone()).collect());
     }
@@ -135,6 +151,13 @@ pub(crate) fn tasks(run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>,
         if !any && !wish.starts_with("state:") {
             let what = format!("run `{}` has no task `{wish}`", run.id);
             let told = Diagnostic::error("task/none", ExitCode::NotFound, what);
+            let told = match journalled.run_with(wish)? {
+                Some(other) => {
+                    let given = as_given("--run", Given::With(other.id.as_str()));
+                    told.because(format!("run `{}` has it", other.id)).fix(given)
+                }
+                None => told,
+            };
             return Err(told.fix(format!("outlast status {}", run.id)).into());
         }
     }

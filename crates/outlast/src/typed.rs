@@ -24,11 +24,34 @@ impl Typed<'_> {
     }
 }
 
+/// How an option is to be given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Given<'a> {
+    /// Not at all.
+    Without,
+    /// By its name.
+    Plain,
+    /// With this value.
+    With(&'a str),
+}
+
 /// The command that is being performed, with or without an option.
-pub(crate) fn as_given(option: &str, with: bool) -> String {
-    let mut words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    words.retain(|word| word != option);
-    words.extend(with.then(|| option.to_owned()));
+pub(crate) fn as_given(option: &str, how: Given<'_>) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_its_value = false;
+    for given in std::env::args_os().skip(1) {
+        let given = given.to_string_lossy().into_owned();
+        let is_it = given == option || given.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+        if !is_it && !is_its_value {
+            words.push(given.clone());
+        }
+        is_its_value = given == option && matches!(how, Given::With(_));
+    }
+    match how {
+        Given::Without => {}
+        Given::Plain => words.push(option.to_owned()),
+        Given::With(value) => words.extend([option.to_owned(), value.to_owned()]),
+    }
     let words: Vec<String> = std::iter::once("outlast".to_owned()).chain(words.iter().map(|text| word(text))).collect();
     words.join(" ")
 }

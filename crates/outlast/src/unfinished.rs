@@ -31,8 +31,14 @@ pub(crate) fn refuse(
     let Some(oldest) = runs.iter().rposition(|run| !is_over(run)) else { return Ok(()) };
     let mut wanted: Vec<&Task> = plan.tasks.iter().collect();
     for run in &runs[..=oldest] {
-        // A plan that is gone tells nothing: nobody could go on with its run either.
-        let Ok(before) = load_plan(&journalled.home, &run.spec.plan) else { continue };
+        let before = match load_plan(&journalled.home, &run.spec.plan) {
+            Ok(before) => before,
+            // What its tasks are is not known then: by their names it would do the same.
+            Err(damaged) if !is_over(run) && wanted.iter().any(|task| is_named(run, task, is_open)) => {
+                return Err(unreadable(run, &damaged, typed));
+            }
+            Err(_) => continue,
+        };
         let earlier = earlier(whole, &before);
         let (same, others): (Vec<&Task>, Vec<&Task>) =
             wanted.into_iter().partition(|task| earlier.contains_key(&task.id));
@@ -85,7 +91,14 @@ pub(crate) fn refuse_unlanded(
         if wanted.is_empty() {
             break;
         }
-        let Ok(before) = load_plan(&journalled.home, &run.spec.plan) else { continue };
+        let Ok(before) = load_plan(&journalled.home, &run.spec.plan) else {
+            let waiting: Vec<&Task> =
+                wanted.iter().filter(|task| is_named(run, task, |s| s == "done")).copied().collect();
+            if waiting.is_empty() {
+                continue;
+            }
+            return Err(unlanded(run, &waiting, &[], typed));
+        };
         let earlier = earlier(whole, &before);
         let (same, others): (Vec<&Task>, Vec<&Task>) =
             wanted.into_iter().partition(|task| earlier.contains_key(&task.id));
@@ -128,6 +141,21 @@ fn again(typed: Typed<'_>) -> String {
 
 fn ids(tasks: &[&Task]) -> String {
     names(&tasks.iter().map(|task| &task.id).collect::<Vec<_>>())
+}
+
+/// Whether a run has a task of this name in such a state, and it is not on the target.
+fn is_named(run: &Run, task: &Task, is_so: impl Fn(&str) -> bool) -> bool {
+    run.task(&task.id).is_some_and(|task| is_so(task.state()) && !task.is_on_target())
+}
+
+/// A run that is not over, and nobody can tell of what.
+fn unreadable(run: &Run, damaged: &outlast_engine::Error, typed: Typed<'_>) -> Failure {
+    let told = outlast_engine::diagnostic(damaged).about(run.id.to_string());
+    let told = told.because(format!("run `{}` is not finished, and has tasks of these names still to do", run.id));
+    let told = Diagnostic { fix: Vec::new(), ..told };
+    told.fix(format!("outlast resume {}    # makes it anew where the plan is still the same", run.id))
+        .fix(again(typed))
+        .into()
 }
 
 const fn is_over(run: &Run) -> bool {

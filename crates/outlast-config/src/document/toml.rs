@@ -2,18 +2,26 @@
 
 use ::toml::de::{DeInteger, DeTable, DeValue};
 
-use super::{Entry, Node, SyntaxError, Table, Value};
+use super::{Entry, Node, SyntaxError, Table, Value, quotes};
 
 /// Reads a TOML file; where it is broken, the rest is still read.
 pub(crate) fn read(text: &str) -> (Table, Vec<SyntaxError>) {
     let (root, errors) = DeTable::parse_recoverable(text);
-    let errors = errors
+    let mut errors: Vec<SyntaxError> = errors
         .into_iter()
         .map(|error| SyntaxError {
             at: error.span().map_or(0, |span| span.start),
             message: error.message().trim().to_owned(),
         })
         .collect();
+    errors.sort_by_key(|error| error.at);
+    // What follows on the same line follows from it.
+    errors.dedup_by(|later, first| !text.get(first.at..later.at).unwrap_or_default().contains('\n'));
+    if let Some(first) = errors.first()
+        && let Some(stray) = quotes::stray(text, first.at)
+    {
+        errors = vec![stray];
+    }
     (table(root.into_inner()), errors)
 }
 

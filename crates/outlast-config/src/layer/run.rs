@@ -6,10 +6,7 @@ use super::{RunLayer, shared};
 use crate::document::{Table, Value};
 use crate::paths::{self, Meant};
 use crate::reader::{Located, Reader, find};
-use crate::{Code, keys, refname};
-
-/// More at once than one machine can hold.
-const CONCURRENCY_MAX: u32 = 1000;
+use crate::{CONCURRENCY_MAX, Code, keys, refname};
 
 pub(super) fn read(reader: &mut Reader<'_>, table: &Table) -> RunLayer {
     reader.check_keys(table, "`[run]`", keys::RUN);

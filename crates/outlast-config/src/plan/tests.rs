@@ -366,3 +366,33 @@ proptest! {
         prop_assert_eq!(read.tasks[0].retries, retries);
     }
 }
+
+#[test]
+fn a_stray_quote_is_one_error_at_its_place() {
+    let prose: String = (0..60).map(|n| format!("line {n} of what is to be done, \"as said\"\n")).collect();
+    let text = format!(
+        "[agent.a]\nkind = \"command\"\ncommand = [\"x\"]\n[[task]]\nid = \"one\"\ngoal = \"Do one.\"\n\
+         [[task]]\nid = \"two\"\ngoal = \"\"\"\n{prose}\"\"\"\nverify = [\"x\"]\n"
+    );
+    let errors = |text: &str| {
+        let files = PlanFiles {
+            name: "p".to_owned(),
+            project: Some(Source::new("outlast.toml", text)),
+            batch: Batch::None,
+            ignored: Vec::new(),
+        };
+        let found = read_plan(&files, None).findings.into_iter().filter(Finding::is_error);
+        found.map(|finding| (finding.code, finding.at.map_or(0, |at| at.line))).collect::<Vec<_>>()
+    };
+    assert_eq!(errors(&text), []);
+    let mended = |from: &str, to: &str| errors(&text.replacen(from, to, 1));
+    let one = |line| vec![(Code::Syntax, line)];
+    assert_eq!(mended("\"Do one.\"", "\"\"\"Do one.\""), one(6), "three for one");
+    assert_eq!(mended("\"Do one.\"", "Do one.\""), one(6), "none before it");
+    assert_eq!(mended("\"Do one.\"", "\"\"Do one.\""), one(6), "two before it");
+    assert_eq!(mended("goal = \"\"\"", "goal = \"\""), one(10), "one is missing where a text begins");
+    assert_eq!(mended("\n\"\"\"\nverify", "\n\"\"\nverify"), one(9), "one is missing where it ends");
+    assert_eq!(mended("line 3 of", "\"\"\" line 3 of"), one(13), "it ends too early");
+    // Errors that have nothing to do with each other are told at once.
+    assert_eq!(errors("[agent.a]\nkind \"x\"\n[run]\nland \"auto\"\n"), [(Code::Syntax, 2), (Code::Syntax, 4)]);
+}

@@ -207,7 +207,7 @@ fn name_what_is_kept(places: &Places, home: &RepoHome, run: &RunId, acted: &mut 
 fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RepoHome, RunId, Vec<String>), Failure> {
     let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
-    let mut chosen = tasks(run, selection)?;
+    let mut chosen = tasks(&journalled, run, selection)?;
     // What others start from lands first, so that a list may be given in any order.
     let order = |task: &outlast_core::TaskId| run.task(task).and_then(|task| task.landing_order());
     chosen.sort_by_key(|task| order(task).unwrap_or(u64::MAX));

@@ -21,7 +21,7 @@ pub(crate) fn perform(given: &Given, diff: &Diff) -> Result<ExitCode, Failure> {
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let plan = load_plan(&journalled.home, &run.spec.plan)?;
     let kept = Kept::open(&journalled.home, given.places.repository_of(&journalled.home)?)?;
-    let wanted = tasks(run, &diff.selection)?;
+    let wanted = tasks(&journalled, run, &diff.selection)?;
     let times = kept_at(&journalled, &id)?;
     for id in &wanted {
         let Some(task) = run.task(id) else { continue };
@@ -83,6 +83,8 @@ fn view(kept: &Kept, run: &Run, task: &Task, base: &Oid, end: &Oid, writes: &[St
         path: change.path,
         kind: change.kind.to_owned(),
         in_scope: change.in_scope,
+        added: change.lines.map(|(added, _)| added),
+        removed: change.lines.map(|(_, removed)| removed),
     });
     Ok(View {
         schema: schema("diff"),
@@ -103,7 +105,11 @@ fn show(view: &View, stat: bool) -> Result<(), Failure> {
     print(&format!("{}  {}\n", styled(BOLD, &view.task), text::count(view.files.len(), "file")))?;
     for file in &view.files {
         let note = if file.in_scope { String::new() } else { styled(YELLOW, "  outside `writes`: does not land") };
-        print(&format!("  {:<12} {}{note}\n", file.kind, text::shown(&file.path)))?;
+        let lines = match (file.added, file.removed) {
+            (Some(added), Some(removed)) => format!("  +{added} -{removed}"),
+            _ => "  binary".to_owned(),
+        };
+        print(&format!("  {:<12} {}{lines}{note}\n", file.kind, text::shown(&file.path)))?;
     }
     let place = view.workspace.as_deref().unwrap_or_default();
     for file in &view.left_out {

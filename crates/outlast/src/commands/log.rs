@@ -26,7 +26,7 @@ const PATHS_MAX: usize = 8;
 pub(crate) fn perform(given: &Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
     let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
-    let wanted = tasks(run, selection)?;
+    let wanted = tasks(&journalled, run, selection)?;
     let mut records = Vec::new();
     journalled.reader.replay(0, |_, entry| {
         let record = read_record(&entry)?;

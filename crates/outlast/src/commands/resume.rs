@@ -47,7 +47,7 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
 pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
     let (journalled, id) = Journalled::find(&given.places, retry.selection.run.as_deref())?;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
-    let mut wanted = named(run, &retry.selection)?;
+    let mut wanted = named(&journalled, run, &retry.selection)?;
     if retry.selection.all {
         wanted.retain(|task| run.task(task).is_some_and(|task| matches!(task.state(), "failed" | "blocked")));
     }
@@ -126,8 +126,8 @@ fn refuse_absent(
 }
 
 /// The tasks that a selection names; what others wait for comes before them.
-fn named(run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
-    let mut wanted = tasks(run, selection)?;
+fn named(journalled: &Journalled, run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
+    let mut wanted = tasks(journalled, run, selection)?;
     wanted.sort_by_key(|task| run.task(task).is_none_or(|task| task.state() != "failed"));
     Ok(wanted)
 }
@@ -247,7 +247,7 @@ fn which(given: &Given, what: &[String]) -> Result<(RepoHome, RunId, Vec<TaskId>
     let is_absent = |failure: &Failure| failure.diagnostic().exit == ExitCode::NotFound;
     let (found, names) = match Journalled::find(&given.places, Some(first)) {
         Err(failure) if is_absent(&failure) => match Journalled::find(&given.places, None) {
-            Err(failure) if is_absent(&failure) => return Err(no_run_or_task(first)),
+            Err(failure) if is_absent(&failure) => return Err(no_run_or_task(first, None)),
             newest => (newest?, what),
         },
         named => (named?, rest),
@@ -255,8 +255,10 @@ fn which(given: &Given, what: &[String]) -> Result<(RepoHome, RunId, Vec<TaskId>
     let (journalled, id) = found;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let selection = TaskSelection { tasks: names.to_vec(), all: false, run: None };
-    match named(run, &selection) {
-        Err(failure) if is_absent(&failure) && names.len() == what.len() => Err(no_run_or_task(first)),
+    match named(&journalled, run, &selection) {
+        Err(failure) if is_absent(&failure) && names.len() == what.len() => {
+            Err(no_run_or_task(first, journalled.run_with(first)?.map(|run| &run.id)))
+        }
         tasks => {
             let tasks = tasks?;
             check(&journalled.core, &id, &tasks)?;

@@ -8,20 +8,29 @@ use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::selection::Journalled;
 use crate::text::screen::state_style;
-use crate::text::{DIM, styled};
+use crate::text::{self, DIM, styled};
 
 pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
     let mut lines: Vec<RunLine> = Vec::new();
     let now = now();
-    for journalled in Journalled::load_all(&given.places)? {
+    let (all, unread) = Journalled::load_all(&given.places)?;
+    for journalled in all {
         let name = journalled.home.root().file_name().map(|name| name.to_string_lossy().into_owned());
         let line = |run| run_line(&journalled.core, run, &journalled.home, name.clone(), now);
         lines.extend(journalled.core.runs.values().map(line));
     }
     lines.sort_by(|a, b| b.started_at.cmp(&a.started_at));
+    let code = match unread {
+        Some(failure) if lines.is_empty() => return Err(failure),
+        Some(failure) => {
+            say(text::diagnostic(failure.diagnostic()).trim_end());
+            failure.diagnostic().exit
+        }
+        None => ExitCode::Ok,
+    };
     if given.json {
         print_json(&Runs { schema: schema("runs"), runs: lines })?;
-        return Ok(ExitCode::Ok);
+        return Ok(code);
     }
     if lines.is_empty() {
         say("no run yet: `outlast init` writes a plan to start from, `outlast demo` shows the main job");
@@ -39,5 +48,5 @@ pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
             styled(DIM, format!("{place} · {}", line.started_at))
         ))?;
     }
-    Ok(ExitCode::Ok)
+    Ok(code)
 }

@@ -34,6 +34,78 @@ fn a_run_or_task_that_is_not_there_is_told() {
 }
 
 #[test]
+fn a_task_of_an_older_run_is_told_with_its_run() {
+    let bench = Bench::new();
+    bench.plan(PLAN);
+    bench.run(&["run", "--yes"]);
+    let first = bench.run(&["status", "--json"]).json("status")["run"].as_str().unwrap().to_owned();
+    bench.plan(&PLAN.replace("\"t\"", "\"u\"").replace("\"g\"", "\"another\""));
+    bench.run(&["run", "--yes"]);
+    for command in ["log", "diff", "land", "discard", "retry"] {
+        let told = bench.run(&[command, "t"]).ends(9).says(&format!("because: run `{first}` has it"));
+        told.says(&format!("do:      outlast {command} t --run {first}\n"));
+    }
+    bench.run(&["log", "t", "--run", &first]).ends(0);
+    bench.run(&["resume", "t"]).ends(9).says(&format!("outlast resume {first} t\n"));
+}
+
+#[test]
+fn a_command_that_names_no_task_is_told_which_there_are() {
+    let bench = Bench::new();
+    bench.plan(
+        "[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"test $OUTLAST_TASK != bad && echo x > $OUTLAST_TASK\"]\n\
+         [defaults]\nretries = 0\n[[task]]\nid = \"good\"\ngoal = \"g\"\n[[task]]\nid = \"bad\"\ngoal = \"g\"\n",
+    );
+    bench.run(&["run", "--yes"]).ends(5);
+    let run = bench.run(&["status", "--json"]).json("status")["run"].as_str().unwrap().to_owned();
+    let told = |verb: &str, tasks: &str, one: &str, all: &str| {
+        let ran = bench.run(&[verb]).ends(2).says("<TASKS>...");
+        let ran = ran.says(&format!("tasks of run {run} that could be meant: {tasks}\n"));
+        ran.says(&format!("do:      outlast {verb} --run {run} {one}\n"))
+            .says(&format!("outlast {verb} --run {run} {all}\n"));
+    };
+    told("land", "good (done)", "good", "state:done");
+    told("retry", "bad (failed)", "bad", "state:failed");
+    told("discard", "good (done), bad (failed)", "good", "state:done");
+    told("log", "good (done), bad (failed)", "good", "--all");
+    told("diff", "good (done), bad (failed)", "good", "--all");
+    bench.run(&["diff", "--stat", "good"]).ends(0).shows("added        good  +1 -0\n");
+    bench.run(&["land", "good"]).ends(0);
+    bench.run(&["land"]).ends(2).says(&format!("run {run} has no task that is done; its tasks: outlast status {run}"));
+}
+
+#[test]
+fn a_damaged_journal_keeps_nobody_from_the_other_runs_nor_a_damaged_plan_from_being_told() {
+    let bench = Bench::new();
+    bench.plan(PLAN);
+    bench.run(&["run", "--yes"]);
+    let run = bench.run(&["status", "--json"]).json("status")["run"].as_str().unwrap().to_owned();
+    let other = bench.env.outlast_home().join("other-1234");
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("journal.db"), b"not a journal at all".repeat(500)).unwrap();
+    bench.run::<&str>(&[]).ends(10).shows(&run).says("error[journal/damaged]");
+    assert_eq!(bench.run(&["--json"]).ends(10).json("runs")["runs"][0]["run"], run.as_str());
+    bench.run_outside(&["status", &run]).ends(0).shows(&run);
+    bench.run_outside(&["status", "gone", "--json"]).fails(10, "journal/damaged");
+}
+
+#[test]
+fn a_run_whose_plan_is_damaged_is_not_begun_a_second_time() {
+    let bench = Bench::new();
+    bench.plan(&PLAN.replace("\"true\"", "\"sh\", \"-c\", \"exit 75\""));
+    bench.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let run = bench.run(&["status", "--json"]).json("status")["run"].as_str().unwrap().to_owned();
+    bench.run(&["run"]).ends(3).says("plan/unfinished-run");
+    let common_dir = bench.repo.dir().canonicalize().unwrap().join(".git");
+    let home = Home::new(bench.env.outlast_home()).repository(&common_dir);
+    for copy in fs::read_dir(home.root().join("plans")).unwrap() {
+        fs::write(copy.unwrap().path(), "{").unwrap();
+    }
+    let told = bench.run(&["run", "--json"]).fails(12, "plan/damaged");
+    assert!(told["error"]["fix"][0].as_str().unwrap().starts_with(&format!("outlast resume {run} ")), "{told:#}");
+}
+
+#[test]
 fn a_damaged_journal_is_told_and_left_as_it_is() {
     let bench = Bench::new();
     bench.plan(PLAN);
