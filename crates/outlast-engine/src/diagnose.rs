@@ -1,17 +1,19 @@
 //! From an error of the engine to what a person is told: what happened, why, what to do, and the exit code.
 
 use std::error::Error as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::RunId;
 use outlast_core::admit::Rejection;
 use outlast_git::{quoted, word};
+use outlast_journal::JournalReader;
 
 use crate::error::Error;
 use crate::held_up::Why;
 use crate::home::{Holder, Home, RepoHome};
-use crate::obstacle::{NOTHING_LOST, Obstacle};
+use crate::obstacle::{NOTHING_LOST, Obstacle, checkout};
+use crate::store::replay;
 
 /// The diagnostic of an error.
 pub fn diagnostic(error: &Error) -> Diagnostic {
@@ -95,12 +97,14 @@ pub(crate) const REPOSITORY_GONE: &str = "repository/gone";
 pub(crate) const STORE_GONE: &str = "host/store-gone";
 /// The code of whatever waits for the copy of a plan.
 const PLAN_DAMAGED: &str = "plan/damaged";
+/// The code of a repository that is another one.
+const ANOTHER: &str = "repository/another";
 /// The code of whatever else is tried again and again.
 const TRIED_AGAIN: &str = "host/tried-again";
 
 /// Whether this is said because something waits that nobody need wait for who wants to leave.
 pub fn is_held_up(told: &Diagnostic) -> bool {
-    is_obstacle(told) || matches!(told.code.as_str(), PLAN_DAMAGED | TRIED_AGAIN)
+    is_obstacle(told) || matches!(told.code.as_str(), PLAN_DAMAGED | ANOTHER | TRIED_AGAIN)
 }
 
 /// Whether this is said of what is in the way of everything.
@@ -125,6 +129,9 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
         Error::PlanDamaged { .. } => return certain(diagnostic(error).because(NOTHING_LOST).about(run.to_string())),
         _ => {}
     }
+    if let (Error::Git(_), Some(place)) = (error, another_repository(run, home)) {
+        return certain(another(run, &place));
+    }
     let lock = match error {
         Error::Git(outlast_git::Error::Git { stderr, .. }) => held_lock(stderr),
         _ => None,
@@ -141,6 +148,27 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
         told = told.fix(format!("rm {}    # once no git is at work there", quoted(lock)));
     }
     Why { told: told.fix(goes_on), is_certain: false }
+}
+
+/// Where a run's repository was and another one is: it does not hold the commit that the run started from.
+fn another_repository(run: &RunId, home: &RepoHome) -> Option<PathBuf> {
+    let common_dir = home.lender()?;
+    let core = replay(&JournalReader::open(home.journal()).ok()?).ok()?;
+    let base = &core.run(run)?.spec.base;
+    (outlast_git::has_object(&common_dir, base) == Some(false)).then(|| checkout(&common_dir).to_owned())
+}
+
+/// What is said of that: it would be tried in vain until the right one is back.
+fn another(run: &RunId, place: &Path) -> Diagnostic {
+    let what = format!("another repository is at {}, where that of run `{run}` was", place.display());
+    let word = quoted(&place.display().to_string());
+    let aside = quoted(&format!("{}.other", place.display()));
+    Diagnostic::error(ANOTHER, ExitCode::Repository, what)
+        .because("it does not hold the commit that the run started from")
+        .because(NOTHING_LOST)
+        .about(run.to_string())
+        .fix(format!("mv {word} {aside} && mv WHERE_IT_IS_NOW {word}    # a repository is known by where it is"))
+        .fix(format!("outlast resume {run}    # once it is back: goes on where it was"))
 }
 
 /// The lock file that git could not make because it is there.

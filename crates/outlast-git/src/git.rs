@@ -176,7 +176,11 @@ impl Call {
             (None, None) => Stdio::null(),
         });
         let program = PathBuf::from(self.command.get_program());
-        let mut child = self.command.spawn().map_err(Error::io("start", &program))?;
+        let mut child = self.command.spawn().map_err(|error| match self.command.get_current_dir() {
+            // The system says the same of a program that is gone and of a folder that is: somebody has moved it.
+            Some(folder) if !folder.is_dir() => Refusal::NotARepository(folder.to_owned()).into(),
+            _ => Error::io("start", &program)(error),
+        })?;
         let output = std::thread::scope(|scope| {
             if let (Some(bytes), Some(mut pipe)) = (self.stdin.as_deref(), child.stdin.take()) {
                 // Git may end without reading all of it; its exit status says what that means.
@@ -237,6 +241,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_folder_that_was_moved_is_told_and_not_a_git_that_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::locate().unwrap();
+        let gone = folder.path().join("moved");
+        let error = git.in_checkout(&gone).arg("status").run().err().unwrap();
+        assert!(matches!(error, Error::Refused(Refusal::NotARepository(path)) if path == gone));
+    }
 
     #[test]
     fn a_git_that_is_killed_while_it_reads_runs_again_and_one_that_holds_a_lock_does_not() {

@@ -58,7 +58,7 @@ pub use scope::{Block, Scope, ScopeDiff};
 pub use shell::{quoted, word};
 pub use store::Store;
 pub use tree::{Change, Entry, Kind};
-pub use user::{Head, Identity, Target, UserRepo, Worktree, pinned_runs, until_let_go};
+pub use user::{Head, Identity, Target, UserRepo, Worktree, has_object, pinned_runs, until_let_go};
 pub use workspace::{
     Aside, Listed, Pinned, Removal, Report, SetAside, Spec, Workspace, damaged_records, set_aside, size_of, trees_aside,
 };

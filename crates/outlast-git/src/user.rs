@@ -19,6 +19,7 @@ use crate::settings::{Config, Settings};
 use crate::{Error, Refusal, Result, durable, oid};
 
 pub use locks::until_let_go;
+pub use looks::has_object;
 pub use pins::pinned_runs;
 pub use targets::{Target, Worktree};
 

@@ -7,6 +7,9 @@ use outlast_api::Diagnostic;
 
 use crate::{logfile, text};
 
+/// What the system says of a disk that takes no more.
+const DISK_FULL: &str = "No space left on device";
+
 /// Why a command could not do what was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure(Box<Diagnostic>);
@@ -21,6 +24,12 @@ impl Failure {
             }
         }
         let code = ExitCode::from(self.0.exit.number());
+        // Room or inodes: the system has one word for both.
+        let is_full = std::iter::once(&self.0.what).chain(&self.0.why).any(|text| text.contains(DISK_FULL));
+        if is_full && self.0.fix.is_empty() {
+            self = self
+                .fix("df -h; df -i    # which disk has no room, or no inodes, left; free some, then: the same again");
+        }
         // A closed pipe must not turn one failure into another.
         let told = if json {
             match serde_json::to_string(&self.0.into_failure()) {

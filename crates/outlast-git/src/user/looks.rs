@@ -1,6 +1,7 @@
 //! What the user's repository has: which commits are in a history, which branch is where, what is in no commit.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use gix::objs::tree::EntryKind;
 use outlast_core::{Oid, RunId, TaskId};
@@ -161,4 +162,11 @@ impl UserRepo {
         let lines = said.split(|&byte| byte == 0).filter(|line| line.len() > 3);
         Ok(lines.map(|line| String::from_utf8_lossy(&line[3..]).into_owned()).collect())
     }
+}
+
+/// Whether the repository with this git folder, whatever state it is in, holds an object; nothing where it cannot be read.
+pub fn has_object(common_dir: &Path, object: &Oid) -> Option<bool> {
+    let options = gix::open::Options::isolated().with(gix::sec::Trust::Full).open_path_as_is(true);
+    let repo = gix::open_opts(common_dir, options).ok()?;
+    Some(repo.has_object(oid::parse(object).ok()?))
 }

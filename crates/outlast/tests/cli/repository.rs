@@ -52,3 +52,26 @@ fn outside_of_a_repository_nothing_is_made() {
     assert_eq!(fs::read_dir(bench.env.home()).unwrap().count(), 0);
     assert_eq!(fs::read_dir(bench.env.outlast_home()).unwrap().count(), 0);
 }
+
+#[test]
+fn another_repository_in_the_place_of_a_runs_own_is_told_with_what_helps() {
+    let bench = Bench::new();
+    bench.plan(
+        "[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"echo x > t.txt\"]\n[[task]]\nid = \"t\"\ngoal = \"g\"\n",
+    );
+    bench.run(&["run", "--yes"]).ends(0);
+    let (place, own) = (bench.repo.dir().to_owned(), bench.env.root().join("own"));
+    std::fs::rename(&place, &own).unwrap();
+    let other = bench.env.repo("repo").unwrap();
+    other.commit_file("other.txt", "other\n", "Other").unwrap();
+    for (key, value) in [("user.name", "Ann"), ("user.email", "ann@example.invalid")] {
+        other.git(&["config", key, value]).unwrap();
+    }
+    let told = bench.run(&["land", "t"]).shows("another repository is at ").code;
+    assert_ne!(told, 0);
+    assert_eq!(other.text(&["log", "--format=%s"]).unwrap(), "Other");
+    // With its own back, all is as it was.
+    std::fs::rename(&place, bench.env.root().join("repo.other")).unwrap();
+    std::fs::rename(&own, &place).unwrap();
+    bench.run(&["land", "t"]).ends(0).shows("landed");
+}
