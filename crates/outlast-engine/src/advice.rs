@@ -18,7 +18,7 @@ pub(crate) fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec
     }
     let lacks_a_program = |failure: &Failure| failure.class == Class::NoProgram;
     if task.phase == Phase::Failed && task.last_failure.as_ref().is_some_and(lacks_a_program) {
-        let (id, task) = (&run.id, &task.id);
+        let (id, task) = (&run.id, word(task.id.as_str()));
         return vec![format!("outlast retry --run {id} {task}    # once that program is there: its work is kept")];
     }
     if task.phase == Phase::Stale {
