@@ -19,6 +19,8 @@ mod detach;
 mod disk;
 #[path = "survive/elsewhere.rs"]
 mod elsewhere;
+#[path = "survive/filling.rs"]
+mod filling;
 #[path = "survive/forty.rs"]
 mod forty;
 #[path = "survive/gone.rs"]

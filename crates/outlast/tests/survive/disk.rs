@@ -1,15 +1,16 @@
 //! The disk with the state fills up: it is said, nothing is lost, and with room again it goes on.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
+use nix::sys::statvfs::statvfs;
 use outlast_testkit::provider::{Fault, LogEntry, Rule, Script, When};
 
+use crate::filling::{KeptFull, fill};
 use crate::running::Running;
 use crate::world::{Plan, World};
 
@@ -448,24 +449,28 @@ fn left_by_whoever_need_not_wait() {
 }
 
 /// With what the journal has set aside gone as well: whatever fills the disk may take it.
-fn without_a_reserve() -> Filled {
+fn without_a_reserve() -> (Filled, KeptFull) {
     let filled = Filled::by_its_agent(&[]);
+    // First, or the engine would lay by again what the reserve gives back.
+    let full = KeptFull::at(filled.world.env.outlast_home().join("more"));
     let reserve = filled.world.homes().remove(0).join("journal.db.reserve");
-    File::options().write(true).open(&reserve).unwrap().set_len(0).unwrap();
-    drop(fill(&filled.world.env.outlast_home().join("more")));
-    filled
+    let is_left = || fs::metadata(&reserve).unwrap().len() > 0 || statvfs(&reserve).unwrap().blocks_available() > 0;
+    while is_left() {
+        File::options().write(true).open(&reserve).unwrap().set_len(0).unwrap();
+    }
+    (filled, full)
 }
 
 #[test]
 #[ignore = "its parent runs it where it may mount"]
 fn held_with_the_journal() {
-    let Filled { world, base, ballast, run } = without_a_reserve();
+    let (Filled { world, base, ballast, run }, full) = without_a_reserve();
     // That it is to stop cannot be put on record: this is said, and takes effect when it can be.
     let mut stop = world.start(&["stop"]);
     assert!(stop.ended_within(BOUND), "stop does not end");
     stop.end().ends(12).says("nothing can be put on record");
     assert_eq!(world.states().len(), 1);
-    fs::remove_file(world.env.outlast_home().join("more")).unwrap();
+    full.let_go();
     fs::remove_file(&ballast).unwrap();
     run.end().ends(0);
     assert_eq!(world.status()["state"], "stopped");
@@ -476,19 +481,10 @@ fn held_with_the_journal() {
 #[test]
 #[ignore = "its parent runs it where it may mount"]
 fn left_with_the_journal() {
-    let Filled { world, base, ballast, mut run } = without_a_reserve();
+    let (Filled { world, base, ballast, mut run }, full) = without_a_reserve();
     run.signal(Signal::SIGTERM);
     assert!(run.ended_within(BOUND), "SIGTERM does not end it");
     run.end().ends(12).says("the disk is full").says("outlast resume");
-    fs::remove_file(world.env.outlast_home().join("more")).unwrap();
+    full.let_go();
     Filled::goes_on(&world, &ballast, &base);
-}
-
-/// Writes until not a byte more goes in.
-fn fill(path: &Path) -> File {
-    let mut file = File::create(path).unwrap();
-    for chunk in [1 << 20, 4096, 1] {
-        while file.write(&vec![0; chunk]).is_ok_and(|written| written > 0) {}
-    }
-    file
 }
