@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use outlast_core::Oid;
+
 /// A state of the user's repository, or of git, that a person has to change first.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -32,6 +34,8 @@ pub enum Refusal {
     NoCommit {
         /// The branch that HEAD names.
         branch: String,
+        /// Where HEAD was last: the branch had commits, or another one was left for it.
+        was_at: Option<Oid>,
     },
     /// A rebase, merge or the like is not finished.
     #[error("a {what} is in progress in `{}`", path.display())]
@@ -157,7 +161,11 @@ impl Refusal {
                 "change into a repository, or make one: git init && git add -A && git commit".to_owned()
             }
             Self::Bare(_) => "run outlast in a clone or a worktree of it".to_owned(),
-            Self::NoCommit { .. } => "make a first commit: git add -A && git commit".to_owned(),
+            Self::NoCommit { was_at: None, .. } => "make a first commit: git add -A && git commit".to_owned(),
+            Self::NoCommit { branch, was_at: Some(was_at) } => format!(
+                "make a first commit: git add -A && git commit; or, if `{branch}` was deleted, bring it back where HEAD was \
+                 last: git reset --soft {was_at}"
+            ),
             Self::InProgress { what, .. } => {
                 format!("finish it or give it up: git {what} --continue or --abort (bisect: reset)")
             }

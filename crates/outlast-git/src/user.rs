@@ -106,10 +106,20 @@ impl UserRepo {
         let unreadable = |e: gix::Error| self.refused(e);
         let branch = repo.head_name().map_err(unreadable)?;
         let short = branch.as_ref().map(|b| b.shorten().to_string());
-        let commit = repo
-            .head_id()
-            .map_err(|_| Refusal::NoCommit { branch: short.clone().unwrap_or_else(|| "HEAD".to_owned()) })?;
+        let Ok(commit) = repo.head_id() else {
+            let was_at = self.head_was_at()?.filter(|id| repo.has_object(*id)).map(oid::of);
+            return Err(Refusal::NoCommit { branch: short.unwrap_or_else(|| "HEAD".to_owned()), was_at }.into());
+        };
         Ok(Head { commit: oid::of(commit.detach()), branch: short })
+    }
+
+    /// The last commit that HEAD was at, from its reflog.
+    fn head_was_at(&self) -> Result<Option<ObjectId>> {
+        let log = durable::read(&self.git_dir.join("logs/HEAD"))?.unwrap_or_default();
+        let log = String::from_utf8_lossy(&log).into_owned();
+        // Each line is: the id before, the id after (zeros where there is none any more), who, when, why.
+        let mut ids = log.lines().rev().filter_map(|line| oid::parse_text(line.split(' ').nth(1)?).ok());
+        Ok(ids.find(|id| !id.is_null()))
     }
 
     /// In whose name commits land, as git has it: `GIT_AUTHOR_*` of this process, else `author.*`, else `user.*`.

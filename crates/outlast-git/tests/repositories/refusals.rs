@@ -84,8 +84,23 @@ fn e21_no_commit_says_make_a_first_commit() {
     let dir = tempfile::tempdir().unwrap();
     git(dir.path(), &["init", "-q", "-b", "master"]);
     let refusal = refusal(dir.path());
-    assert_eq!(refusal, Refusal::NoCommit { branch: "master".to_owned() });
+    assert_eq!(refusal, Refusal::NoCommit { branch: "master".to_owned(), was_at: None });
     assert!(refusal.fix().contains("make a first commit"));
+}
+
+#[test]
+fn a_branch_that_was_deleted_under_head_is_told_with_what_brings_it_back() {
+    let dir = tempfile::tempdir().unwrap();
+    new_repo(dir.path());
+    let (head, status) = (git(dir.path(), &["rev-parse", "HEAD"]), git(dir.path(), &["status", "--porcelain"]));
+    let branch = git(dir.path(), &["symbolic-ref", "--short", "HEAD"]);
+    git(dir.path(), &["update-ref", "-d", &format!("refs/heads/{branch}")]);
+    let fix = refusal(dir.path()).fix();
+    let (_, command) = fix.split_once("last: git ").unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    git(dir.path(), &words);
+    assert_eq!(git(dir.path(), &["rev-parse", &branch]), head);
+    assert_eq!(git(dir.path(), &["status", "--porcelain"]), status);
 }
 
 #[test]
