@@ -2,7 +2,7 @@
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::glob::Glob;
-use outlast_core::run::Run;
+use outlast_core::run::{Mode, Run};
 use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::{RepoHome, replay};
 use outlast_git::{UserRepo, word};
@@ -26,6 +26,11 @@ impl Journalled {
         let mut runs: Vec<&Run> = self.core.runs.values().collect();
         runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
         runs
+    }
+
+    /// The newest run that is neither over nor paused nor stopped.
+    pub(crate) fn going_on(&self) -> Option<RunId> {
+        self.newest_first().into_iter().find(|run| run.mode == Mode::Running).map(|run| run.id.clone())
     }
 
     /// The newest run that has a task of this name.

@@ -21,7 +21,10 @@ pub(crate) fn read(text: &str, start: usize) -> Result<Table, SyntaxError> {
             Ok((event, span)) => (event, offset(text, span.start)),
             Err(error) => {
                 let at = offset(text, *error.marker());
-                return Err(SyntaxError { at: start + at, message: error.info() });
+                // The parser has no words for a text that ends too early.
+                let info = Some(error.info()).filter(|info| !info.trim().is_empty());
+                let message = info.unwrap_or_else(|| "it ends within a quote, a bracket or a brace".to_owned());
+                return Err(SyntaxError { at: start + at, message });
             }
         };
         builder

@@ -166,6 +166,8 @@ fn k07_only_the_first_pair_of_fences_counts() {
 fn a_task_that_is_broken_is_an_error_and_not_overlooked() {
     for (text, code) in [
         ("---\nwrites: [a\n---\nx", Code::Syntax),
+        ("---\nwrites: \"a: b\n---\nx", Code::Syntax),
+        ("---\nwrites: {a\n---\nx", Code::Syntax),
         ("---\nwrites: [a]\nx", Code::Syntax),
         ("---\nwirtes: [a]\n---\nx", Code::UnknownKey),
         ("---\nwrites: &a [b]\nreads: *a\n---\nx", Code::Syntax),
@@ -176,6 +178,7 @@ fn a_task_that_is_broken_is_an_error_and_not_overlooked() {
     ] {
         let (_, findings) = read(&Source::new("a.md", text));
         assert_eq!(findings.iter().map(|f| f.code).collect::<Vec<_>>(), [code], "{text:?}");
+        assert!(findings.iter().all(|finding| !finding.message.trim().is_empty()), "{text:?} is not told why");
     }
 }
 

@@ -38,7 +38,9 @@ fn halt(
     done: &str,
     wish: impl FnOnce(String) -> Act,
 ) -> Result<ExitCode, Failure> {
-    let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
+    let (journalled, found) = Journalled::find(&given.places, selection.run.as_deref())?;
+    // Who names none means what is at work, also where a newer one is over.
+    let id = selection.run.is_none().then(|| journalled.going_on()).flatten().unwrap_or(found);
     let json = given.json;
     let run = journalled.core.run(&id).filter(|run| matches!(run.mode, Mode::Finished(_)));
     if let Some(run) = run {

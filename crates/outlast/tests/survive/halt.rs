@@ -183,6 +183,35 @@ fn another_task_starts_beside_an_unfinished_run_and_the_same_one_does_where_that
 }
 
 #[test]
+fn who_names_no_run_stops_the_one_that_is_at_work_also_beside_a_newer_one_that_is_over() {
+    // The other task's last turn is the second of all second turns.
+    let held = |nth| Rule {
+        when: When { step: Some(2), nth: Some(nth), ..When::default() },
+        fault: Fault::Hold { seconds: None },
+        times: Some(1),
+    };
+    let world = World::with_script(Script::default().with_fault(held(1)).with_fault(held(3)));
+    let script = "write parts/one.txt \"part one\\n\"\nwrite parts/two.txt \"part two\\n\"";
+    let plan = Plan::new("land = \"auto\"").task("works", script, "writes = [\"parts/**\"]\nretries = 0");
+    world.plan(&plan.part("other"));
+    let seconds = |n: usize| {
+        world.provider_saw("a second turn", |log| log.iter().filter(|entry| entry.step == Some(2)).count() >= n);
+    };
+    let run = world.start(&["run", "--yes", "--only", "works"]);
+    seconds(1);
+    world.run(&["stop"]).ends(0);
+    run.end().ends(0);
+    let first = world.status()["run"].as_str().unwrap().to_owned();
+    world.run(&["run", "--yes", "--only", "other"]).ends(0);
+    let resumed = world.start(&["resume", &first]);
+    seconds(3);
+    world.run(&["stop"]).ends(0).says(&format!("{first} is stopped"));
+    resumed.end().ends(0);
+    world.run(&["resume", &first]).ends(0);
+    world.nothing_is_left();
+}
+
+#[test]
 fn work_that_is_being_parked_is_shown_as_that() {
     let world = stuck_in_the_second_turn();
     let mut run = world.command(&["run", "--yes"]);
