@@ -19,24 +19,27 @@ pub(crate) struct Deadlines {
     /// Counted time at the last output or traffic.
     last_activity: Duration,
     any_activity: bool,
+    /// Nothing was seen at all, not even a complaint.
+    silent: bool,
 }
 
 impl Deadlines {
     /// Starts the clock.
     pub(crate) fn new(limits: Timeouts, now: Instant) -> Self {
         let (held, last_activity) = (Duration::ZERO, Duration::ZERO);
-        Self { limits, started: now, held_since: None, held, last_activity, any_activity: false }
+        Self { limits, started: now, held_since: None, held, last_activity, any_activity: false, silent: true }
     }
 
     /// Output or traffic was seen.
     pub(crate) fn note_activity(&mut self, now: Instant) {
-        self.any_activity = true;
+        (self.any_activity, self.silent) = (true, false);
         self.last_activity = self.counted(now);
     }
 
     /// Something was said on standard error: a sign of life, and of a start only where the launch says so.
     pub(crate) fn note_complaint(&mut self, now: Instant) {
         self.any_activity |= self.limits.stderr_is_a_start;
+        self.silent = false;
         self.last_activity = self.counted(now);
     }
 
@@ -69,9 +72,8 @@ impl Deadlines {
         let running = self.held_since.is_none();
         let start = self.limits.start.filter(|_| !self.any_activity).map(|limit| (limit, TimeoutKind::Start));
         let wall = self.limits.wall.map(|limit| (limit, TimeoutKind::Wall));
-        // What never began is not idle, however short a silence is allowed.
-        let never_began = self.limits.start.is_some() && !self.any_activity;
-        let silence = if never_began { TimeoutKind::Start } else { TimeoutKind::Idle };
+        // What was never heard of is not idle, however short a silence is allowed.
+        let silence = if self.limits.start.is_some() && self.silent { TimeoutKind::Start } else { TimeoutKind::Idle };
         let idle = self.limits.idle.map(|limit| (self.last_activity.saturating_add(limit), silence));
         [start, wall, idle].into_iter().flatten().filter(move |_| running)
     }
@@ -123,6 +125,9 @@ mod tests {
         let mut speaks = Deadlines::new(Timeouts { stderr_is_a_start: true, ..limits(100, 30, 10) }, zero);
         speaks.note_complaint(at(1));
         assert_eq!(speaks.struck(at(10)), None);
+        let mut short = Deadlines::new(limits(100, 2, 10), zero);
+        short.note_complaint(at(1));
+        assert_eq!(short.struck(at(3)), Some(TimeoutKind::Idle));
     }
 
     #[test]
