@@ -192,6 +192,7 @@ impl Kept {
     pub fn remove(&self, room: &Room) -> Result<(), Error> {
         let workspace = Workspace::open(self.git.store(), &room.run, &room.task)?;
         workspace.remove(self.git.store(), self.git.user(), &Removal::Safe { users: &users })?;
+        self.git.user().let_go(&room.run, &room.task)?;
         self.remove_homes(&room.run, &room.task)
     }
 

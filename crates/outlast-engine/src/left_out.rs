@@ -6,7 +6,6 @@
 use std::path::Path;
 
 use outlast_api::LeftOut;
-use outlast_core::glob::Glob;
 use outlast_core::plan::Task;
 use outlast_core::run::Run;
 use outlast_core::{AttemptId, task};
@@ -14,6 +13,7 @@ use outlast_git::{ByteSlice as _, Note, quoted};
 
 use crate::error::Error;
 use crate::home::{RepoHome, private_dir, read_if_there, write_file};
+use crate::ignored::Ignored;
 use crate::notes;
 use crate::programs::may_write;
 
@@ -37,10 +37,18 @@ pub(crate) fn note(home: &RepoHome, id: &AttemptId, task: Option<&Task>, notes: 
         }
         _ => None,
     });
-    let before = before(home, id, notes)?;
-    let ignored = task.map(|task| declared(task, &home.workspace(&id.run, &id.task), notes)).unwrap_or_default();
-    let ignored = ignored.into_iter().filter(|path| !before.contains(path));
-    let ignored = ignored.map(|path| LeftOut { path, why: IGNORED.to_owned(), in_scope: true });
+    let ignored = match task {
+        Some(task) => {
+            let paths = notes.iter().filter_map(|note| match note {
+                Note::Ignored(path) => Some(path.as_bytes()),
+                _ => None,
+            });
+            let now = Ignored::look(task, &home.workspace(&id.run, &id.task), paths);
+            since_the_first_agent(home, id, &now)?
+        }
+        None => Vec::new(),
+    };
+    let ignored = ignored.into_iter().map(|path| LeftOut { path, why: IGNORED.to_owned(), in_scope: true });
     let files: Vec<LeftOut> = skipped.chain(ignored).collect();
     let folder = home.attempt(id);
     let place = folder.join(FILE);
@@ -55,103 +63,21 @@ pub(crate) fn note(home: &RepoHome, id: &AttemptId, task: Option<&Task>, notes: 
     write_file(&place, &text)
 }
 
-/// What git ignored before the task's first agent was there: what `setup` made and `.worktreeinclude` brought is no work of it.
-/// The first checkpoint of all is made before that.
-fn before(home: &RepoHome, id: &AttemptId, notes: &[Note]) -> Result<Vec<String>, Error> {
+/// What has come or changed since the task's first agent began: what `setup` made and `.worktreeinclude` brought is no work of
+/// it. The first checkpoint of all is made before that.
+fn since_the_first_agent(home: &RepoHome, id: &AttemptId, now: &Ignored) -> Result<Vec<String>, Error> {
     let folder = home.attempt(&AttemptId { number: 1, ..id.clone() });
     let place = folder.join(BEFORE);
     if let Some(text) = read_if_there(&place)? {
-        return Ok(serde_json::from_slice(&text).unwrap_or_default());
+        return Ok(now.since(&serde_json::from_slice(&text).unwrap_or_default()));
     }
     if id.number > 1 {
-        return Ok(Vec::new());
+        return Ok(now.since(&Ignored::default()));
     }
-    let ignored: Vec<String> = ignored(notes).collect();
-    let text = serde_json::to_vec(&ignored).map_err(|error| Error::Internal(error.to_string()))?;
+    let text = serde_json::to_vec(now).map_err(|error| Error::Internal(error.to_string()))?;
     private_dir(&folder)?;
     write_file(&place, &text)?;
-    Ok(ignored)
-}
-
-fn ignored(notes: &[Note]) -> impl Iterator<Item = String> + '_ {
-    notes.iter().filter_map(|note| match note {
-        Note::Ignored(path) => Some(path.to_str_lossy().into_owned()),
-        _ => None,
-    })
-}
-
-/// What git ignores of what the task's `writes` names; a folder ends with a slash. What tools keep for themselves counts only
-/// where it is named.
-fn declared(task: &Task, workspace: &Path, notes: &[Note]) -> Vec<String> {
-    let globs: Vec<(&String, Glob)> = task
-        .writes
-        .iter()
-        .filter(|text| !matches!(text.as_str(), "*" | "**" | "**/*"))
-        .filter_map(|text| Some((text, Glob::parse(text).ok()?)))
-        .collect();
-    let is_meant =
-        |path: &str| globs.iter().any(|(text, glob)| glob.covers(path.as_bytes()) && !is_a_tools(path, text));
-    let holds_any = |folder: &String| {
-        let mut left = LOOKED_AT_MAX;
-        any_file(workspace, folder.trim_end_matches('/'), &mut left, &is_meant)
-    };
-    ignored(notes).filter(|path| if path.ends_with('/') { holds_any(path) } else { is_meant(path) }).collect()
-}
-
-/// Most files of an ignored folder that are looked at.
-const LOOKED_AT_MAX: usize = 2_000;
-
-/// Whether a folder holds a file of which this is so.
-fn any_file(root: &Path, folder: &str, left: &mut usize, is_so: &dyn Fn(&str) -> bool) -> bool {
-    let Ok(entries) = std::fs::read_dir(root.join(folder)) else { return false };
-    for entry in entries.flatten() {
-        if *left == 0 {
-            return false;
-        }
-        *left -= 1;
-        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        // A link is not followed.
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_folder && any_file(root, &path, left, is_so) || !is_folder && is_so(&path) {
-            return true;
-        }
-    }
-    false
-}
-
-/// Whether a path is what tools keep for themselves, unless the glob names it.
-fn is_a_tools(path: &str, glob: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "node_modules",
-        "target",
-        "__pycache__",
-        ".pytest_cache",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".tox",
-        ".nox",
-        ".venv",
-        "venv",
-        ".gradle",
-        ".next",
-        ".nuxt",
-        ".turbo",
-        ".cache",
-        ".parcel-cache",
-        ".svelte-kit",
-        ".nyc_output",
-        ".eggs",
-        ".DS_Store",
-        ".idea",
-        ".vscode",
-        ".direnv",
-        ".terraform",
-    ];
-    const ENDS: &[&str] = &[".pyc", ".pyo", ".swp", ".egg-info", ".tsbuildinfo", "~"];
-    let is_named = |part: &str| glob.split('/').any(|named| named == part);
-    path.split('/')
-        .filter(|part| NAMES.contains(part) || ENDS.iter().any(|end| part.ends_with(end)))
-        .any(|part| !is_named(part))
+    Ok(Vec::new())
 }
 
 /// What of a task's work its workspace alone holds; nothing where it is gone.
@@ -165,7 +91,20 @@ pub fn left_out(home: &RepoHome, run: &Run, task: &task::Task) -> Vec<LeftOut> {
     let files: Vec<LeftOut> = text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     let workspace = home.workspace(&run.id, &task.id);
     // What somebody has taken away since is not in it any more.
-    files.into_iter().filter(|file| workspace.join(&file.path).symlink_metadata().is_ok()).collect()
+    files.into_iter().filter(|file| is_there(&workspace, &file.path)).collect()
+}
+
+/// Whether a file is there. One whose name is no text cannot be asked for by what is written of it: then any that reads so.
+fn is_there(workspace: &Path, path: &str) -> bool {
+    let place = workspace.join(path);
+    if place.symlink_metadata().is_ok() || !path.contains(char::REPLACEMENT_CHARACTER) {
+        return place.symlink_metadata().is_ok();
+    }
+    let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return true };
+    // A folder that cannot be looked into may hold it.
+    std::fs::read_dir(folder).map_or(true, |entries| {
+        entries.flatten().any(|entry| entry.file_name().to_string_lossy() == name.to_string_lossy())
+    })
 }
 
 /// What git ignores of a task's work; nothing that a check for what is kept would not find.

@@ -20,6 +20,7 @@ mod fault;
 mod fill;
 mod held_up;
 mod home;
+mod ignored;
 mod kept;
 mod keys;
 mod left_out;

@@ -240,7 +240,11 @@ impl Repositories {
     /// Moves the target, or finds out that it was moved before a crash.
     pub(crate) fn move_target(&self, step: &Move, parent: &Oid) -> Result<Result<(), (LandingCause, String)>, Error> {
         match self.user.target_state(step)? {
-            TargetState::Landed => return Ok(Ok(())),
+            TargetState::Landed => {
+                // Moved before a crash, which had no time for this.
+                self.user.let_go(&step.run, &step.task)?;
+                return Ok(Ok(()));
+            }
             TargetState::Moved { tip } => {
                 let tip = tip.map_or_else(|| "gone".to_owned(), |tip| format!("at {tip}"));
                 return Ok(Err((LandingCause::TargetMoved, format!("`{}` is {tip} now", step.target))));
@@ -281,6 +285,7 @@ impl Repositories {
         last: Option<&Oid>,
         stays: bool,
     ) -> Result<Option<Aside>, Error> {
+        self.user.let_go(run, task)?;
         if let Some(aside) = Workspace::set_aside(&self.store, run, task, &self.home.workspace(run, task), last)? {
             return Ok(Some(aside));
         }

@@ -99,7 +99,7 @@ impl UserRepo {
         let full = format!("refs/heads/{}", step.target);
         let found = self.ref_tip(&full)?.map(oid::of);
         if found.as_ref() == Some(&step.new) {
-            self.let_go(step)?;
+            self.let_go(&step.run, &step.task)?;
             return Ok(MoveOutcome::Moved);
         }
         if found != step.old {
@@ -115,14 +115,17 @@ impl UserRepo {
             }
         };
         if outcome == MoveOutcome::Moved {
-            self.let_go(step)?;
+            self.let_go(&step.run, &step.task)?;
         }
         Ok(outcome)
     }
 
-    /// Leaves what has landed to the user's garbage collection: the target names it now.
-    fn let_go(&self, step: &Move) -> Result<()> {
-        let mark = landing_mark(&step.run, &step.task);
+    /// Leaves what a task has published to the user's garbage collection: its target names it, or it is not to land any more.
+    ///
+    /// # Errors
+    /// The repository cannot be written.
+    pub fn let_go(&self, run: &RunId, task: &TaskId) -> Result<()> {
+        let mark = landing_mark(run, task);
         kept_pack::release(&self.objects_dir(), |found| found == mark)
     }
 

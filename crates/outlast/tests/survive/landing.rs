@@ -116,8 +116,19 @@ fn killed_while_it_lands_in_a_checkout_everything_lands_once_and_the_checkout_is
         let mut run = world.command(&["run", "--yes"]);
         run.env("OUTLAST_FAULT", fault);
         assert!(Running::of(run).end().was_killed(), "{fault}");
+        // A kill a moment earlier leaves this behind: git has moved the target, and what landed is kept yet.
+        let packs = world.repo.dir().join(".git/objects/pack");
+        let status = world.status();
+        fs::create_dir_all(&packs).unwrap();
+        for task in ["new", "readme"] {
+            let mark = format!("outlast landing {} {task}\n", status["run"].as_str().unwrap());
+            fs::write(packs.join(format!("pack-{task}.keep")), mark).unwrap();
+        }
         world.run(&["resume"]).ends(0);
         world.all_are("landed");
+        let left = fs::read_dir(&packs).unwrap().map(|file| file.unwrap().path());
+        let kept: Vec<_> = left.filter(|file| file.extension().is_some_and(|extension| extension == "keep")).collect();
+        assert!(fault.starts_with("after_move:2") || kept.is_empty(), "{fault}: {kept:?}");
         let mut landed = world.landed_on("main", &base);
         landed.sort();
         assert_eq!(landed, ["new", "readme"], "{fault}");

@@ -92,6 +92,18 @@ fn e13_what_setup_made_is_no_work_and_an_agent_that_made_nothing_else_is_told_wh
     world.run(&["run", "--yes"]).ends(0);
     assert_eq!(world.task("one")["left_out"], Value::Null);
 
+    // Also where it made something beside what was there, or wrote that anew.
+    let setup = "setup = [\"mkdir -p dist && echo made > dist/out.js && echo old > dist/old.js\"]";
+    let make =
+        "mkdir -p parts && echo 'part one' > parts/one.txt && echo new > dist/new.js && echo built > dist/out.js";
+    let world = ignoring(setup, make);
+    world.run(&["run", "--yes"]).ends(0);
+    let task = world.task("one");
+    let left = |path: &str| serde_json::json!({"path": path, "why": "git ignores it", "in_scope": true});
+    assert_eq!(task["left_out"], serde_json::json!([left("dist/new.js"), left("dist/out.js")]), "{task:#}");
+    world.run(&["clean", "--yes"]).ends(0).says("git ignores it");
+    assert!(std::path::Path::new(&text(&task["workspace"])).join("dist/new.js").is_file());
+
     let world = ignoring("", "mkdir -p dist && echo built > dist/out.js");
     world.run(&["run", "--yes"]).ends(5).says("left out: `dist/` (git ignores it)");
     // Given up, it stays all the same: nobody has said that it may go.
