@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use gix::ObjectId;
-use gix::bstr::ByteSlice;
+use gix::bstr::ByteSlice as _;
 use gix::objs::Kind;
 
 use crate::copy::Sink;
@@ -52,11 +52,11 @@ impl Sink for KeptPack {
     }
 }
 
-/// Takes away the marks in the object folder `objects` that `is_over` says so of: from here on the packs are as any other.
-pub(crate) fn release(objects: &Path, is_over: impl Fn(&str) -> bool) -> Result<()> {
+/// Takes away each `mark` in the object folder `objects`: from here on those packs are as any other.
+pub(crate) fn release(objects: &Path, mark: &str) -> Result<()> {
     for file in durable::entries(&objects.join("pack"))? {
         if file.extension().is_some_and(|extension| extension == "keep")
-            && durable::read(&file)?.is_some_and(|mark| is_over(&mark.trim().to_str_lossy()))
+            && durable::read(&file)?.is_some_and(|text| text.trim() == mark.as_bytes())
         {
             durable::remove(&file)?;
         }

@@ -125,8 +125,7 @@ impl UserRepo {
     /// # Errors
     /// The repository cannot be written.
     pub fn let_go(&self, run: &RunId, task: &TaskId) -> Result<()> {
-        let mark = landing_mark(run, task);
-        kept_pack::release(&self.objects_dir(), |found| found == mark)
+        kept_pack::release(&self.objects_dir(), &landing_mark(run, task))
     }
 
     fn swap(&self, full: &str, step: &Move, lock: &Lock) -> Result<MoveOutcome> {
@@ -394,12 +393,7 @@ fn first_line(text: &str) -> &str {
 
 /// What the `.keep` of a landing says.
 fn landing_mark(run: &RunId, task: &TaskId) -> String {
-    format!("{}{}", landing_marks(run), task.slug())
-}
-
-/// How all of a run's begin.
-pub(crate) fn landing_marks(run: &RunId) -> String {
-    format!("outlast landing {run} ")
+    format!("outlast landing {run} {}", task.slug())
 }
 
 /// The command that lands it, once nothing is in the way. What a person has done since is in the target then, and so not this

@@ -189,10 +189,6 @@ impl Store {
         durable::write(&self.tips_file(run), text.as_bytes(), 0o644)
     }
 
-    pub(crate) fn forget_tips(&self, run: &RunId) -> Result<()> {
-        durable::remove(&self.tips_file(run))
-    }
-
     pub(crate) fn read_ref(&self, name: &str) -> Result<Option<ObjectId>> {
         let path = self.path.join(name);
         let Some(text) = durable::read(&path)? else { return Ok(None) };

@@ -11,8 +11,6 @@ use gix::objs::Kind;
 use outlast_core::{Oid, RunId};
 
 use crate::git::Call;
-use crate::kept_pack;
-use crate::landing::landing_marks;
 use crate::lock::Lock;
 use crate::source::Source;
 use crate::{Error, Kind as EntryKind, Refusal, Result, Store, UserRepo, durable, oid, tree};
@@ -55,21 +53,6 @@ impl UserRepo {
             store.keep_tips(run, &packed_refs(&tips))?;
         }
         self.set_pin(&lock, run, &id.to_string(), id)
-    }
-
-    /// Lets go of everything pinned for a run; its workspaces must be gone.
-    ///
-    /// # Errors
-    /// Git fails.
-    pub fn unpin(&self, store: &Store, run: &RunId) -> Result<()> {
-        let lock = store.lock()?;
-        let prefix = format!("{}/", namespace(run));
-        let listed =
-            self.git().in_checkout(self.root()).args(["for-each-ref", "--format=delete %(refname)", &prefix]).ok()?;
-        self.update_pins(&lock, run)?.arg("--stdin").stdin(listed).ok()?;
-        let marks = landing_marks(run);
-        kept_pack::release(&self.objects_dir(), |mark| mark.starts_with(&marks))?;
-        store.forget_tips(run)
     }
 
     /// Sets one named pin of a run.

@@ -70,14 +70,16 @@ fn a_garbage_collection_that_looked_before_a_landing_and_drops_after_it_takes_no
 }
 
 #[test]
-fn what_never_landed_is_left_to_garbage_collection_when_its_run_is_cleaned() {
+fn what_never_landed_is_left_to_garbage_collection_when_it_is_given_up() {
     let world = World::new();
     let end = done(&world, "t");
     let candidate = world.ready("t", &end, &world.base);
     world.published("t", "landed", None, &candidate);
     // Once more, as after a crash in between: it is the same pack.
     world.published("t", "landed", None, &candidate);
-    world.user.unpin(&world.store, &world.run).unwrap();
+    world.user.let_go(&world.run, &"another".into()).unwrap();
+    assert_eq!(kept(&world), "outlast landing run-1 t\n");
+    world.user.let_go(&world.run, &"t".into()).unwrap();
     assert_eq!(kept(&world), "");
     git(&world.repo, &["gc", "-q", "--prune=now"]);
     assert!(!world.user.holds(&candidate.commit));

@@ -369,8 +369,6 @@ fn a_forced_removal_takes_what_is_there() {
     let path = workspace.path().to_owned();
     workspace.remove(&world.store, &world.user, &Removal::Forced).unwrap();
     assert!(!path.exists() && world.store.workspaces().unwrap().is_empty());
-    world.user.unpin(&world.store, &world.run).unwrap();
-    assert_eq!(git(&world.repo, &["for-each-ref", "refs/outlast"]), "");
 }
 
 #[test]
