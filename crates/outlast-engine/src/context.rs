@@ -236,14 +236,15 @@ impl Context {
         only_if_changed: bool,
     ) -> Result<(Oid, Vec<Note>), Error> {
         let known = self.task_facts(&id.run, &id.task).await?;
-        let (of, id, at) = (id.clone(), id.clone(), crate::state_loop::now());
-        let keep = move |git: &Repositories| git.checkpoint(&id, known.checkpoint, &why, at, only_if_changed);
-        let kept = self.in_git(keep).await?;
         // Work is kept also where the copy of the plan is damaged: its scope is not known then.
-        let plan = self.plan(&of.run).await.ok();
-        let task = plan.as_ref().and_then(|plan| plan.task(&of.task));
-        crate::left_out::note(&self.home, &of, task, &kept.notes)?;
-        Ok((kept.commit, kept.notes))
+        let task = self.plan(&id.run).await.ok().and_then(|plan| plan.task(&id.task).cloned());
+        let (id, home, at) = (id.clone(), self.home.clone(), crate::state_loop::now());
+        self.in_git(move |git| {
+            let kept = git.checkpoint(&id, known.checkpoint, &why, at, only_if_changed)?;
+            crate::left_out::note(&home, &id, task.as_ref(), &kept.notes)?;
+            Ok((kept.commit, kept.notes))
+        })
+        .await
     }
 
     /// What whoever keeps a task's tree must hold: each checkpoint stands on the one before.

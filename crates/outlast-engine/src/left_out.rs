@@ -86,19 +86,24 @@ pub fn left_out(home: &RepoHome, run: &Run, task: &task::Task) -> Vec<LeftOut> {
         return Vec::new();
     }
     let id = AttemptId { run: run.id.clone(), task: task.id.clone(), number: task.attempts };
-    // What cannot be read is told by whoever has to have it.
-    let text = read_if_there(&home.attempt(&id).join(FILE)).ok().flatten();
-    let files: Vec<LeftOut> = text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let files = noted(home, &id);
     let workspace = home.workspace(&run.id, &task.id);
     // What somebody has taken away since is not in it any more.
     files.into_iter().filter(|file| is_there(&workspace, &file.path)).collect()
 }
 
+/// What the last checkpoint of an attempt has left behind. What cannot be read is told by whoever has to have it.
+fn noted(home: &RepoHome, id: &AttemptId) -> Vec<LeftOut> {
+    let text = read_if_there(&home.attempt(id).join(FILE)).ok().flatten();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
 /// Whether a file is there. One whose name is no text cannot be asked for by what is written of it: then any that reads so.
 fn is_there(workspace: &Path, path: &str) -> bool {
     let place = workspace.join(path);
-    if place.symlink_metadata().is_ok() || !path.contains(char::REPLACEMENT_CHARACTER) {
-        return place.symlink_metadata().is_ok();
+    let is_there = place.symlink_metadata().is_ok();
+    if is_there || !path.contains(char::REPLACEMENT_CHARACTER) {
+        return is_there;
     }
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return true };
     // A folder that cannot be looked into may hold it.
@@ -108,16 +113,14 @@ fn is_there(workspace: &Path, path: &str) -> bool {
 }
 
 /// What git ignores of a task's work; nothing that a check for what is kept would not find.
-pub fn ignored_work(home: &RepoHome, run: &Run, task: &task::Task) -> Option<String> {
+pub(crate) fn ignored_work(home: &RepoHome, run: &Run, task: &task::Task) -> Option<String> {
     let files: Vec<LeftOut> = left_out(home, run, task).into_iter().filter(|file| file.why == IGNORED).collect();
     (!files.is_empty()).then(|| in_words(&files))
 }
 
 /// What the last checkpoint of an attempt has left behind of its work because git ignores it, named for people.
 pub(crate) fn ignored_of(home: &RepoHome, id: &AttemptId) -> Vec<String> {
-    let text = read_if_there(&home.attempt(id).join(FILE)).ok().flatten();
-    let files: Vec<LeftOut> = text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    let ignored = files.into_iter().filter(|file| file.why == IGNORED);
+    let ignored = noted(home, id).into_iter().filter(|file| file.why == IGNORED);
     ignored.take(NAMED_MAX).map(|file| format!("`{}` ({IGNORED})", file.path)).collect()
 }
 

@@ -53,7 +53,7 @@ pub use error::Error;
 pub use fault::POINTS;
 pub use home::{Holder, Home, RepoHome};
 pub use kept::{Changed, Kept, Room};
-pub use left_out::{ignored_work, left_out};
+pub use left_out::left_out;
 pub use named::run_anew;
 pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE, checkout};
 pub use outputs::last_lines;

@@ -36,12 +36,7 @@ fn goes_on_in_a_new_session_of(world: &World) {
     assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"hand_over".into()), "{task:#}");
     let refused = world.provider.bill().total.refused;
     assert_eq!(refused, 1, "nobody asks with the broken session again");
-    let told =
-        world.provider.model_requests().iter().filter_map(|entry| world.provider.body(entry.number)).any(|body| {
-            let body = String::from_utf8_lossy(&body).into_owned();
-            body.contains("Another agent worked on this task before you") && body.contains("parts/a.txt")
-        });
-    assert!(told, "the new one knows what is done");
+    the_new_one_knows_what_is_done(world);
     world.nothing_is_left();
 }
 
@@ -96,6 +91,26 @@ fn silent_in_the_second_turn() -> World {
     with_fault(Fault::Hold { seconds: None })
 }
 
+#[track_caller]
+fn the_new_one_knows_what_is_done(world: &World) {
+    let told =
+        world.provider.model_requests().iter().filter_map(|entry| world.provider.body(entry.number)).any(|body| {
+            let body = String::from_utf8_lossy(&body).into_owned();
+            body.contains("Another agent worked on this task before you") && body.contains("parts/a.txt")
+        });
+    assert!(told, "the new one knows what is done");
+}
+
+/// The same, once its engine was killed there, and its agent with it.
+fn killed_in_the_second_turn() -> World {
+    let world = silent_in_the_second_turn();
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    assert!(run.kill_9().was_killed());
+    end_agents(&world);
+    world
+}
+
 fn end_agents(world: &World) {
     for (_, pid) in world.living_shims() {
         kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
@@ -104,11 +119,7 @@ fn end_agents(world: &World) {
 
 #[test]
 fn h18_the_session_is_on_record_before_any_work_and_is_gone_on_with_after_a_crash() {
-    let world = silent_in_the_second_turn();
-    let run = world.start(&["run", "--yes"]);
-    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
-    assert!(run.kill_9().was_killed());
-    end_agents(&world);
+    let world = killed_in_the_second_turn();
     world.run(&["resume"]).ends(0);
     world.all_are("landed");
     let task = world.task("work");
@@ -138,11 +149,7 @@ fn h18_a_session_that_was_named_before_its_first_answer_is_gone_on_with() {
 
 #[test]
 fn h04_a_session_that_is_not_there_any_more_is_gone_on_without_at_the_same_place() {
-    let world = silent_in_the_second_turn();
-    let run = world.start(&["run", "--yes"]);
-    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
-    assert!(run.kill_9().was_killed());
-    end_agents(&world);
+    let world = killed_in_the_second_turn();
     let before = text(&world.task("work")["workspace"]);
     let mut lost = 0;
     for file in walk(&world.homes()[0].join("homes")) {
@@ -159,22 +166,13 @@ fn h04_a_session_that_is_not_there_any_more_is_gone_on_without_at_the_same_place
     assert_eq!((&task["attempts"], &task["resumed_by"]), (&3.into(), &"hand_over".into()), "{task:#}");
     assert_eq!(text(&task["workspace"]), before, "sessions are known by where they began");
     world.run(&["log", "work"]).ends(0).says("corrupt_session");
-    let told =
-        world.provider.model_requests().iter().filter_map(|entry| world.provider.body(entry.number)).any(|body| {
-            let body = String::from_utf8_lossy(&body).into_owned();
-            body.contains("Another agent worked on this task before you") && body.contains("parts/a.txt")
-        });
-    assert!(told, "the new one knows what is done");
+    the_new_one_knows_what_is_done(&world);
     world.nothing_is_left();
 }
 
 #[test]
 fn h15_state_files_of_no_byte_cost_at_most_what_was_in_them() {
-    let world = silent_in_the_second_turn();
-    let run = world.start(&["run", "--yes"]);
-    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
-    assert!(run.kill_9().was_killed());
-    end_agents(&world);
+    let world = killed_in_the_second_turn();
     let mut emptied = 0;
     for file in walk(&world.homes()[0].join("attempts")) {
         if file.extension().is_some_and(|extension| extension == "json") {
