@@ -136,18 +136,25 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
         Error::Git(outlast_git::Error::Git { stderr, .. }) => held_lock(stderr),
         _ => None,
     };
+    // Git has waited for the lock of a ref as long as any other git may hold it: to wait again would show nothing new.
+    let is_waited_for = lock.is_some_and(outlast_git::is_waited_for);
     let what = match lock {
         Some(lock) => format!("the lock {lock} is held by another git, or was left by one that was killed"),
         None => error.to_string().lines().next().unwrap_or_default().to_owned(),
     };
+    let tried = if is_waited_for {
+        "it was waited for, and is tried again"
+    } else {
+        "it was tried again and again, and came to nothing each time"
+    };
     let mut told = Diagnostic::error(TRIED_AGAIN, ExitCode::Host, what)
-        .because("it was tried again and again, and came to nothing each time")
+        .because(tried)
         .because(NOTHING_LOST)
         .about(run.to_string());
     if let Some(lock) = lock {
         told = told.fix(format!("rm {}    # once no git is at work there", quoted(lock)));
     }
-    Why { told: told.fix(goes_on), is_certain: false }
+    Why { told: told.fix(goes_on), is_certain: is_waited_for }
 }
 
 /// Where a run's repository was and another one is: it does not hold the commit that the run started from.

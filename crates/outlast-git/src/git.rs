@@ -18,6 +18,11 @@ const MINIMUM: (u32, u32) = (2, 39);
 /// How long git waits for another's lock on a ref, in milliseconds: people's hooks and other tools hold them for seconds.
 const REF_LOCK_MS: &str = "15000";
 
+/// Whether a lock is one that git itself waits for before it gives up: that of a ref, or of all packed ones.
+pub fn is_waited_for(lock: &str) -> bool {
+    lock.ends_with("/packed-refs.lock") || lock.contains("/refs/")
+}
+
 /// A git program that was found and is new enough.
 #[derive(Debug, Clone)]
 pub struct Git {

@@ -47,7 +47,7 @@ pub use candidate::{Candidate, CandidateOutcome, CandidateSpec};
 pub use checkpoint::{Checkpoint, CheckpointSpec, FILE_LIMIT_DEFAULT, Note, SkipReason};
 pub use error::{Error, Result};
 pub use filters::Unfiltered;
-pub use git::Git;
+pub use git::{Git, is_waited_for};
 pub use gix::bstr::{BStr, BString, ByteSlice};
 pub use inside::{read_inside, write_inside};
 pub use integration::Integration;

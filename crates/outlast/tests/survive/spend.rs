@@ -12,9 +12,14 @@ use serde_json::Value;
 use crate::running::{LIMIT, Running};
 use crate::world::{Plan, World, text};
 
+/// Two tasks of two turns each. They take their time between those: the ledger has an answer when its agent asks again.
 fn world(script: Script) -> World {
     let world = World::with_script(script);
-    world.plan(&Plan::new("land = \"auto\"\nconcurrency = 1").part("one").part("two"));
+    let plan = ["one", "two"].iter().fold(Plan::new("land = \"auto\"\nconcurrency = 1"), |plan, id| {
+        let keys = format!("writes = [\"parts/{id}.txt\"]");
+        plan.task(id, &format!("run mkdir -p parts && echo 'part {id}' > parts/{id}.txt && sleep 0.5"), &keys)
+    });
+    world.plan(&plan);
     world
 }
 
