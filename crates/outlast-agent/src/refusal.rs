@@ -91,6 +91,11 @@ const WINDOW: &[&str] = &[
 const NETWORK: &[&str] = &[
     "connection",
     "econn",
+    "enotfound",
+    "eai_again",
+    "etimedout",
+    "ehostunreach",
+    "enetunreach",
     "unable to connect",
     "terminated",
     "fetch failed",

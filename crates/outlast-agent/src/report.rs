@@ -212,6 +212,8 @@ fn of_a_provider(status: Option<u16>, text: &str) -> Option<Class> {
         // One that was cut off has no address, one of a tool that did not reach its server has.
         Class::Network => {
             says(&["mid-response", "stream disconnected", "unable to connect to api", "api error"])
+                || says(&["apiconnection", "api connection", "apitimeout", "api timeout"])
+                || says(UNREACHED) && says(HOSTS)
                 || says(CUT) && !says(&["127.0.0.1", "localhost", "::1"])
         }
         Class::Auth => says(&["api key", "api-key", "authenticat", "oauth", "/login", "api error"]),
@@ -232,6 +234,25 @@ const CUT: &[&str] = &[
     "error decoding response body",
     "typeerror: terminated",
     "typeerror: fetch failed",
+];
+
+/// How a server is not reached at all: of a model's provider where its name is said, and of any other where not.
+const UNREACHED: &[&str] =
+    &["enotfound", "eai_again", "econnrefused", "etimedout", "ehostunreach", "enetunreach", "timed out"];
+
+/// Where the providers of models are.
+const HOSTS: &[&str] = &[
+    "api.anthropic.com",
+    "api.openai.com",
+    "chatgpt.com",
+    "googleapis.com",
+    "openrouter.ai",
+    "aliyuncs.com",
+    "api.kimi.com",
+    "api.moonshot.",
+    "api.deepseek.com",
+    "api.z.ai",
+    "bedrock-runtime.",
 ];
 
 /// What providers call a limit per minute.
@@ -288,6 +309,14 @@ mod tests {
             ("stream error: stream disconnected before completion: error sending request", Class::Network),
             ("ERROR: stream error: stream disconnected before completion", Class::Network),
             ("TypeError: terminated", Class::Network),
+            ("Error: getaddrinfo ENOTFOUND api.anthropic.com", Class::Network),
+            (
+                "FetchError: request to https://api.openai.com/v1/responses failed, reason: connect ETIMEDOUT",
+                Class::Network,
+            ),
+            ("Error: connect ECONNREFUSED api.anthropic.com:443", Class::Network),
+            ("openai.APIConnectionError: Connection error.", Class::Network),
+            ("APITimeoutError: Request timed out.", Class::Network),
             ("httpx.RemoteProtocolError: peer closed connection without sending complete message body", Class::Network),
             ("LLM provider error: 403 You've reached your usage limit for this billing cycle.", Class::WindowQuota),
             ("LLM provider error: Error code: 429 - {'error': {'message': 'slow down'}}", Class::MinuteLimit),
@@ -330,6 +359,8 @@ mod tests {
             "I made the client wait after a 429 Too Many Requests.",
             "The message now reads: You've hit your usage limit.",
             "Error: connect ECONNREFUSED 127.0.0.1:5432",
+            "Error: getaddrinfo ENOTFOUND db.example.internal",
+            "Error: connect ETIMEDOUT 10.0.0.7:5432",
             "Error: read ECONNRESET from redis at 127.0.0.1:6379",
             "Terminated",
             "the client must survive a socket hang up",

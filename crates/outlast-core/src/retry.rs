@@ -1,4 +1,4 @@
-//! When a task is tried again: soon for its own faults, ever later for the world's, with a jitter that spreads starts.
+//! When a task is tried again: at once and then soon for its own faults, ever later for the world's, with a jitter that spreads starts.
 
 use std::time::Duration;
 
@@ -22,6 +22,11 @@ pub const BROKEN_FREE_MAX: u32 = 3;
 
 /// The first delay after a fault of the world.
 const LATER_FIRST: Duration = Duration::from_secs(2);
+/// The first delay after a fault of a task that asked nobody for anything, from its second on: whoever fails within a second is
+/// not tried twenty times in two.
+const AGAIN_FIRST: Duration = Duration::from_secs(1);
+/// The longest delay after a fault of the task.
+const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// The longest delay after a fault of the world: short enough that a reset is not missed by much.
 const LATER_MAX: Duration = Duration::from_secs(15 * 60);
 
@@ -58,12 +63,19 @@ pub fn delay(seed: u64, task: &Task, class: Class) -> Duration {
         _ if matches!(class, Class::Vanished | Class::CorruptSession) && task.waits <= 1 => {
             return Duration::ZERO;
         }
+        _ if is_dead_session(task, class) => return Duration::ZERO,
         Remedy::Later => {
             let doublings = task.waits.saturating_sub(1).min(16);
             LATER_FIRST.saturating_mul(1 << doublings).min(LATER_MAX)
         }
-        // The provider is not at fault: only the same start with everyone else's is worth avoiding.
-        Remedy::Retry | Remedy::Person => return Duration::ZERO,
+        // The first time, nothing is to be waited for, and whoever has asked was slowed down by the answers.
+        Remedy::Retry => match task.tries_used.checked_sub(2) {
+            Some(doublings) if !task.attempt().is_some_and(|attempt| attempt.has_asked) => {
+                AGAIN_FIRST.saturating_mul(1 << doublings.min(16)).min(AGAIN_MAX)
+            }
+            _ => return Duration::ZERO,
+        },
+        Remedy::Person => return Duration::ZERO,
     };
     let mut key = task.id.as_str().as_bytes().to_vec();
     key.extend_from_slice(&seed.to_le_bytes());

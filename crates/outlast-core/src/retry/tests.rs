@@ -16,6 +16,15 @@ fn a_fault_of_the_task_is_tried_again_at_once() {
 }
 
 #[test]
+fn a16_a_task_that_fails_at_once_each_time_is_tried_ever_later_up_to_a_minute() {
+    for (tries_used, plain) in [(0, 0), (1, 0), (2, 1), (3, 2), (6, 16), (8, 60), (20, 60), (u32::MAX, 60)] {
+        let delay = delay(1, &Task { tries_used, ..task("a", 0) }, Class::GaveUp);
+        let plain = Duration::from_secs(plain);
+        assert!(delay >= plain && delay <= plain + plain / 4, "{tries_used}: {delay:?}");
+    }
+}
+
+#[test]
 fn a_fault_of_the_world_is_tried_ever_later_up_to_a_bound_and_a_quarter() {
     for (free_retries, plain) in [(1, 2), (2, 4), (3, 8), (5, 32), (9, 512), (10, 900), (50, 900), (u32::MAX, 900)] {
         let delay = delay(1, &task("a", free_retries), Class::Network);
