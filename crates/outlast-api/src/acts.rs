@@ -93,6 +93,9 @@ pub struct ActedTask {
     pub state: String,
     /// The commit on the target, where it landed.
     pub landed: Option<String>,
+    /// Whether that commit is none of ours: the target held the change already, by somebody's hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
     /// Why it did not happen, where it did not.
     pub refused: Option<String>,
     /// The cause's name in the contract, where it did not happen.

@@ -196,6 +196,7 @@ fn acted(
             id,
             state,
             landed,
+            by_hand: false,
             refused: refused.map(|refused| refused.to_string()).or(detail),
             cause,
             kept: None,

@@ -43,6 +43,8 @@ pub(crate) enum Candidacy {
         /// The target's tip; nothing where the target is new.
         old: Option<Oid>,
     },
+    /// The target holds all of it already: by this commit.
+    There(Oid),
     /// Nothing would land.
     Refused(LandingCause, String),
 }
@@ -191,13 +193,20 @@ impl Repositories {
         };
         Ok(match self.user.candidate(&self.store, &spec)? {
             CandidateOutcome::Ready(candidate) => Candidacy::Ready { candidate, old },
-            CandidateOutcome::Empty => {
-                Candidacy::Refused(LandingCause::Empty, "the target holds all of it already".to_owned())
-            }
+            CandidateOutcome::Empty => match old {
+                Some(tip) => Candidacy::There(self.held_by(what, &tip)?.unwrap_or(tip)),
+                None => Candidacy::Refused(LandingCause::Empty, "the target holds all of it already".to_owned()),
+            },
             CandidateOutcome::Conflict(conflict) => {
                 Candidacy::Refused(LandingCause::Conflict, format!("does not merge in {}", paths(&conflict)))
             }
         })
+    }
+
+    /// The commit by which a target came to hold what a task changes; nothing where it was so before the run.
+    fn held_by(&self, what: &Landable<'_>, tip: &Oid) -> Result<Option<Oid>, Error> {
+        let changes = self.store.diff(what.base, what.tree)?;
+        Ok(self.user.last_change(tip, what.run_base, changes.iter().map(|change| change.path.as_slice()))?)
     }
 
     /// Why a candidate must not land although it merges; nothing where it may.

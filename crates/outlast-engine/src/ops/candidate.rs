@@ -55,9 +55,15 @@ pub(crate) async fn perform(
         .await?;
     let (candidate, old) = match candidacy {
         Candidacy::Ready { candidate, old } => (candidate, old),
+        // A person has merged it, by a commit that says so or by one that does not: nothing of it is left to do.
+        Candidacy::There(by) => {
+            let (id, since) = (key.clone(), known.run_base.clone());
+            let landed = context.in_git(move |git| git.landed(&id.run, &id.task, &known.target, &since)).await?;
+            return Ok(news(LandingNews::Landed(landed.unwrap_or(by))));
+        }
         Candidacy::Refused(cause, detail) => {
             let refused = refused(cause, one_line(&detail));
-            if !matches!(cause, LandingCause::Empty | LandingCause::Conflict) {
+            if cause != LandingCause::Conflict {
                 return Ok(news(refused));
             }
             // A person may have run the command that a refused landing named, or merged it by hand.

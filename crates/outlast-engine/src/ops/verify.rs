@@ -137,7 +137,7 @@ impl Check<'_> {
             })
             .await?;
         match candidacy {
-            Candidacy::Refused(..) => Ok(None),
+            Candidacy::There(_) | Candidacy::Refused(..) => Ok(None),
             Candidacy::Ready { candidate, .. } => {
                 let run_base = &self.known.run_base;
                 integrate::verify(self.context, self.id, self.plan, self.task, run_base, &candidate, self.token).await

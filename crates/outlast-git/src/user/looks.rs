@@ -67,6 +67,27 @@ impl UserRepo {
         Ok(taken)
     }
 
+    /// The newest commit in the history of `tip` since `since` that has changed one of these paths.
+    ///
+    /// # Errors
+    /// The repository cannot be read, or lacks one of them.
+    pub fn last_change<'a>(
+        &self,
+        tip: &Oid,
+        since: &Oid,
+        paths: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Option<Oid>> {
+        let mut asked = b"--\n".to_vec();
+        // No line holds a name with a line end in it.
+        for path in paths.into_iter().filter(|path| !path.contains(&b'\n')) {
+            asked.extend([path, b"\n"].concat());
+        }
+        let call = self.git.in_checkout(&self.root).args(["--literal-pathspecs", "rev-list", "-1", "--stdin"]);
+        let said = call.arg(tip.as_str()).arg(format!("^{since}")).stdin(asked).ok()?;
+        let found = String::from_utf8_lossy(&said).trim().to_owned();
+        Ok((!found.is_empty()).then(|| Oid::new(found)))
+    }
+
     /// The tasks of a run that the trailers of commits in the history of `tip` name, among those since `since`.
     ///
     /// # Errors
@@ -81,6 +102,21 @@ impl UserRepo {
             tasks.map(|id| TaskId::new(id.trim())).collect::<Vec<_>>()
         };
         Ok(String::from_utf8_lossy(&said).split('\0').flat_map(of).collect())
+    }
+
+    /// Whether the message of a commit names a task of a run, as that of a landing does; nothing where there is no such commit.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn names_task(&self, commit: &Oid, run: &RunId, task: &TaskId) -> Result<Option<bool>> {
+        let (repo, id) = (self.gix()?, oid::parse(commit)?);
+        if !repo.has_object(id) {
+            return Ok(None);
+        }
+        let commit = repo.find_commit(id).map_err(|e| self.refused(e))?;
+        let message = String::from_utf8_lossy(commit.message_raw().map_err(|e| self.refused(e))?).into_owned();
+        let names = |wanted: &str| message.lines().any(|line| line == wanted);
+        Ok(Some(names(&run_trailer(run)) && names(&task_trailer(task))))
     }
 
     /// The tip of a branch; nothing where there is no such branch.

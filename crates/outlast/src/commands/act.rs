@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_api::{Act, Acted, Dependant, Diagnostic, ExitCode, schema};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::Phase;
-use outlast_core::{AttemptId, RunId, TaskId};
+use outlast_core::{AttemptId, Oid, RunId, TaskId};
 use outlast_engine::{
     Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, run_anew,
     unless_full, until_parked,
@@ -80,12 +80,24 @@ fn halt(
 pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {
     let (home, id, tasks) = of_tasks(&given, selection)?;
     let (json, places) = (given.json, given.places.clone());
-    let acted = act(given, &home, &id, Act::Land { run: id.to_string(), tasks })?;
+    let mut acted = act(given, &home, &id, Act::Land { run: id.to_string(), tasks })?;
+    name_what_was_there(&places, &home, &id, &mut acted)?;
     let code = told(json, &acted, "")?;
     if !json {
         say_what_helps(&places, &id, &acted)?;
     }
     Ok(code)
+}
+
+/// Says of each task whether what is on the target is a commit of ours.
+fn name_what_was_there(places: &Places, home: &RepoHome, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
+    let repository = places.repository_of(home)?;
+    for task in &mut acted.tasks {
+        let Some(commit) = task.landed.as_deref().map(Oid::new) else { continue };
+        let is_ours = repository.names_task(&commit, run, &TaskId::new(&task.id));
+        task.by_hand = is_ours.map_err(outlast_engine::Error::from)? == Some(false);
+    }
+    Ok(())
 }
 
 /// Says what a person can do about work that did not land.
@@ -335,6 +347,9 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
                 // What has landed is history: nothing here takes it back.
                 (Some(why), Some(commit), _) => format!("refused: {why}; `git revert {}` undoes it", short(commit)),
                 (Some(why), None, _) => format!("{}: {why}", task.cause.as_deref().unwrap_or("refused")),
+                (None, Some(commit), _) if task.by_hand => {
+                    format!("its change is there already, by {} (merged by hand): it counts as landed", short(commit))
+                }
                 (None, Some(commit), _) => format!("as {}", short(commit)),
                 (None, None, Some(why)) => format!("its workspace stays, {why}"),
                 (None, None, None) => String::new(),
