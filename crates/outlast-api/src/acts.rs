@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::status::LeftOut;
+use crate::status::{LeftOut, PutAway};
 
 /// A request to a running engine's local API: `POST /v1/act`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +109,9 @@ pub struct ActedTask {
     /// The command that brings that back, as a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub get_back: Option<String>,
+    /// What else is kept of a discarded task: what its agent had put away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub put_away: Vec<PutAway>,
     /// Tasks that come to no result any more because this one was discarded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependants: Vec<Dependant>,
@@ -189,6 +192,9 @@ pub struct Diff {
     /// Files that the workspace alone holds, and that are no part of this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// What its agent has put away, and is no part of this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub put_away: Vec<PutAway>,
     /// The patch, as git prints it; bytes that are no text are replaced.
     pub patch: String,
 }

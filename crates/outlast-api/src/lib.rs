@@ -15,8 +15,8 @@ pub use check::{CheckView, EdgeView, EstimateView, FindingView};
 pub use diagnostic::{Diagnostic, Failure, Severity};
 pub use exit::ExitCode;
 pub use status::{
-    AccountView, BudgetView, EngineView, LeftOut, ReachedView, RunLine, Runs, Status, TaskView, TokensView, WindowView,
-    group_of,
+    AccountView, BudgetView, EngineView, LeftOut, PutAway, ReachedView, RunLine, Runs, Status, TaskView, TokensView,
+    WindowView, group_of,
 };
 pub use time::rfc3339;
 

@@ -55,6 +55,9 @@ pub struct TaskView {
     /// Files that its workspace alone holds: they are in no checkpoint and land nowhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// What its agent has put away where no HEAD leads to: it is kept, and lands nowhere by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub put_away: Vec<PutAway>,
     /// When it goes on by itself, RFC 3339.
     pub reset_at: Option<String>,
     /// How many attempts were started.
@@ -91,6 +94,17 @@ pub struct LeftOut {
     pub why: String,
     /// Whether it is inside the task's scope.
     pub in_scope: bool,
+}
+
+/// A stash, or commits on a branch that an agent has left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutAway {
+    /// Its name in the agent's repository: `stash@{0}`, or a branch or tag.
+    pub name: String,
+    /// The commit.
+    pub commit: String,
+    /// The command that brings it into the user's repository, as a branch.
+    pub get_back: String,
 }
 
 /// Tokens by kind; a kind that a provider did not state is absent.

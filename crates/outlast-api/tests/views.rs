@@ -33,6 +33,7 @@ fn untouched() -> TaskView {
         detail: None,
         fix: Vec::new(),
         left_out: Vec::new(),
+        put_away: Vec::new(),
         reset_at: None,
         attempts: 0,
         turns: 0,
@@ -57,6 +58,7 @@ fn status_knows_what_it_does_not_know() {
         detail: Some(text("the 5 h window of `max` is used up")),
         fix: vec![text("outlast retry a")],
         left_out: Vec::new(),
+        put_away: Vec::new(),
         reset_at: Some(text(AT)),
         attempts: 2,
         turns: 14,
@@ -192,6 +194,7 @@ fn acts_are_told_task_by_task() {
         kept: None,
         archive: None,
         get_back: None,
+        put_away: Vec::new(),
         dependants: Vec::new(),
     };
     let refused = ActedTask {
@@ -204,6 +207,7 @@ fn acts_are_told_task_by_task() {
         kept: None,
         archive: None,
         get_back: None,
+        put_away: Vec::new(),
         dependants: Vec::new(),
     };
     insta::assert_json_snapshot!(
@@ -240,6 +244,7 @@ fn a_diff_tells_what_is_outside_the_scope() {
         commit: text("c0"),
         files: vec![file],
         left_out: Vec::new(),
+        put_away: Vec::new(),
         patch: text("diff --git …"),
     }));
 }

@@ -202,6 +202,7 @@ fn acted(
             kept: None,
             archive: None,
             get_back: None,
+            put_away: Vec::new(),
             dependants: Vec::new(),
         }
     });

@@ -242,6 +242,7 @@ impl Context {
         self.in_git(move |git| {
             let kept = git.checkpoint(&id, known.checkpoint, &why, at, only_if_changed)?;
             crate::left_out::note(&home, &id, task.as_ref(), &kept.notes)?;
+            crate::put_away::note(&home, &id, &kept.notes)?;
             Ok((kept.commit, kept.notes))
         })
         .await

@@ -33,6 +33,7 @@ mod ops;
 mod outputs;
 mod passed;
 mod programs;
+mod put_away;
 mod replay;
 mod repositories;
 mod research;
@@ -58,6 +59,7 @@ pub use named::run_anew;
 pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GONE, checkout};
 pub use outputs::last_lines;
 pub use programs::{AbsentProgram, Lack, Starts, absent_programs, program_files};
+pub use put_away::put_away;
 pub use room::{Full, Space};
 pub use runs::{
     Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, unless_full, until_held_up, until_parked,

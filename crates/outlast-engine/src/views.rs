@@ -19,6 +19,7 @@ use crate::held_up::{self, Tried};
 use crate::home::RepoHome;
 use crate::left_out;
 use crate::obstacle::Obstacle;
+use crate::put_away;
 
 /// Billionths of a dollar in a dollar.
 const NANOS: f64 = 1e9;
@@ -224,6 +225,13 @@ fn task_view(
         reason.detail = Some(reason.detail.map_or_else(|| what.clone(), |detail| format!("{detail}; {what}")));
         fix.extend(left_out::fix(home, run, task, &left_out));
     }
+    // What is put away for a moment is taken out again by whoever is at work.
+    let put_away = if task.is_busy() { Vec::new() } else { put_away::put_away(home, run, task) };
+    if !put_away.is_empty() && obstacle.is_none() {
+        let what = put_away::in_words(&put_away);
+        reason.detail = Some(reason.detail.map_or_else(|| what.clone(), |detail| format!("{detail}; {what}")));
+        fix.extend(put_away.iter().map(|away| away.get_back.clone()));
+    }
     let workspace = home.workspace(&run.id, &task.id);
     TaskView {
         id: task.id.to_string(),
@@ -232,6 +240,7 @@ fn task_view(
         detail: reason.detail,
         fix,
         left_out,
+        put_away,
         reset_at: reason.until.map(rfc3339),
         attempts: task.attempts,
         turns: task.turns,

@@ -266,14 +266,21 @@ impl Sources<'_> {
             beside.notes.push(Note::NotKept { what, why: format!("more than {REFS_MAX} are not kept") });
         }
         let mut text = String::new();
+        let mut apart = Vec::new();
         for (name, id) in refs.into_iter().take(REFS_MAX) {
             if let Some(commit) = keep(&name, id, beside)? {
                 text.push_str(&format!("{commit} {name}\n"));
+                // The stashes name the newest of them, too.
+                let short = ["refs/heads/", "refs/tags/"].iter().find_map(|lead| name.strip_prefix(lead));
+                apart.extend(short.map(|name| (name.to_owned(), commit)));
             }
         }
-        for id in stashes.into_iter().take(REFS_MAX) {
-            keep("a stash", id, beside)?;
+        let last = stashes.len();
+        for (at, id) in stashes.into_iter().enumerate().take(REFS_MAX) {
+            let kept = keep("a stash", id, beside)?;
+            apart.extend(kept.map(|commit| (format!("stash@{{{}}}", last - 1 - at), commit)));
         }
+        self.put_away(apart, beside)?;
         if let Some(log) = agent.file(in_progress::STASHES, 1 << 20) {
             files.insert(in_progress::STASHES.to_owned(), log);
         }
@@ -293,6 +300,22 @@ impl Sources<'_> {
             let tree = tree::edit(self.reader, batch, oid::empty_tree(), &edits)?;
             beside.entries.insert(GIT, (EntryKind::Tree, tree));
         }
+        Ok(())
+    }
+
+    /// Says which commits HEAD does not lead to: a successor that does not know of them would do their work again.
+    fn put_away(&self, mut apart: Vec<(String, ObjectId)>, beside: &mut Beside) -> Result<()> {
+        apart.retain(|(_, id)| *id != self.base && Some(*id) != self.head);
+        if apart.is_empty() {
+            return Ok(());
+        }
+        let asked: String = apart.iter().map(|(_, id)| format!("{id}\n")).collect();
+        let known = self.head.into_iter().chain([self.base]).map(|id| format!("^{id}\n"));
+        let asked = known.fold(asked, |asked, id| asked + &id);
+        let said = self.store.call().args(["rev-list", "--stdin"]).stdin(asked).ok()?;
+        let outside: BTreeSet<&[u8]> = said.lines().collect();
+        let there = apart.into_iter().filter(|(_, id)| outside.contains(id.to_string().as_bytes()));
+        beside.notes.extend(there.map(|(name, id)| Note::PutAway { name: name.into(), commit: oid::of(id) }));
         Ok(())
     }
 

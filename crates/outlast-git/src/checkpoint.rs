@@ -93,6 +93,13 @@ pub enum Note {
         /// The driver's name.
         driver: String,
     },
+    /// Commits of the agent's that no way from its HEAD leads to: they are kept, and no part of its work that lands.
+    PutAway {
+        /// The branch or tag, or the place among the stashes.
+        name: BString,
+        /// The newest of them.
+        commit: Oid,
+    },
     /// Something beside the tree could not be kept: only the workspace has it.
     NotKept {
         /// What it is, a phrase.

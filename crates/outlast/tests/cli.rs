@@ -30,6 +30,8 @@ mod plan;
 mod programs;
 #[path = "cli/provider.rs"]
 mod provider;
+#[path = "cli/put_away.rs"]
+mod put_away;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/repository.rs"]

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::ops::attempt::Attempt;
 use crate::ops::launch::adapter_of;
 use crate::ops::steps::Shown;
-use crate::research;
+use crate::{put_away, research};
 
 /// The account of a task's earlier attempts; empty for a first one.
 pub(crate) async fn of(
@@ -54,7 +54,9 @@ pub(crate) async fn of(
             let noted = research::noted_by(&home, &id, &before)?;
             let done = holds.done(&task.steps, &noted.done);
             let begun = known.checkpoint.as_ref().map(|kept| git.store().agent_state(kept)).transpose()?;
-            let begun = begun.as_ref().and_then(under_way);
+            let begun = begun.as_ref().and_then(under_way).into_iter().chain(put_away::told(&home, &id));
+            let begun: Vec<String> = begun.collect();
+            let begun = (!begun.is_empty()).then(|| begun.join("\n"));
             let last_turn = research::last_turn(&home, &id);
             let since = match (&last_turn, &known.checkpoint) {
                 (Some(then), Some(kept)) => Some(git.store().diff(then, kept)?.iter().map(research::named).collect()),

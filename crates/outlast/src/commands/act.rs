@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_api::{Act, Acted, Dependant, Diagnostic, ExitCode, schema};
+use outlast_api::{Act, Acted, Dependant, Diagnostic, ExitCode, PutAway, schema};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::Phase;
 use outlast_core::{AttemptId, Oid, RunId, TaskId};
 use outlast_engine::{
-    Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, run_anew,
+    Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, put_away, run_anew,
     unless_full, until_parked,
 };
 use outlast_git::{quoted, word};
@@ -22,7 +22,7 @@ use crate::remote;
 use crate::selection::{Journalled, tasks};
 use crate::session::block_on;
 use crate::text::screen::{fixes, short, task_style};
-use crate::text::{BOLD, styled};
+use crate::text::{BOLD, shown, styled};
 
 pub(crate) fn pause(given: Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
     halt(given, selection, "paused", |run| Act::Pause { run })
@@ -213,9 +213,16 @@ fn name_what_is_kept(places: &Places, home: &RepoHome, run: &RunId, acted: &mut 
         let number = journalled.core.run(&run).and_then(|run| run.task(&id)).map_or(0, |task| task.attempts);
         let branch = format!("discarded/{run}/{}", id.slug());
         told.archive = kept.archive(&AttemptId { run: run.clone(), task: id, number })?;
+        told.put_away =
+            journalled.core.run(&run).map(|of| put_away_of(home, of, &TaskId::new(&told.id))).unwrap_or_default();
         told.get_back = told.archive.as_ref().map(|archive| format!("git fetch {store} {archive}:refs/heads/{branch}"));
     }
     Ok(())
+}
+
+/// What a task's agent had put away.
+fn put_away_of(home: &RepoHome, run: &Run, task: &TaskId) -> Vec<PutAway> {
+    run.task(task).map(|task| put_away(home, run, task)).unwrap_or_default()
 }
 
 fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RepoHome, RunId, Vec<String>), Failure> {
@@ -358,6 +365,10 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
             if let (Some(archive), Some(command)) = (&task.archive, &task.get_back) {
                 print(&format!("             kept in our store as {archive}\n"))?;
                 print(&format!("             to get it back: {}\n", styled(BOLD, command)))?;
+            }
+            for away in &task.put_away {
+                let command = styled(BOLD, shown(&away.get_back));
+                print(&format!("             what it had put away as `{}`: {command}\n", shown(&away.name)))?;
             }
         }
         codes.push(match task.cause.as_deref() {

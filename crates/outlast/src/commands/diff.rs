@@ -7,7 +7,7 @@ use outlast_api::{Diff as View, ExitCode, FileChange, rfc3339, schema};
 use outlast_core::run::Run;
 use outlast_core::task::Task;
 use outlast_core::{Fact, Oid, RunId, Stream, TaskId, Timestamp};
-use outlast_engine::{Kept, left_out, load_plan, read_record};
+use outlast_engine::{Kept, left_out, load_plan, put_away, read_record};
 
 use crate::args::Diff;
 use crate::commands::{Given, print, print_json, say};
@@ -33,9 +33,10 @@ pub(crate) fn perform(given: &Given, diff: &Diff) -> Result<ExitCode, Failure> {
         let workspace = journalled.home.workspace(&run.id, id);
         view.workspace = workspace.is_dir().then(|| workspace.display().to_string());
         view.left_out = left_out(&journalled.home, run, task);
+        view.put_away = put_away(&journalled.home, run, task);
         if given.json {
             print_json(&view)?;
-        } else if view.files.is_empty() && view.left_out.is_empty() && !task.is_busy() {
+        } else if view.files.is_empty() && view.left_out.is_empty() && view.put_away.is_empty() && !task.is_busy() {
             say(&format!("{id} has changed nothing yet"));
         } else {
             show(&view, diff.stat)?;
@@ -97,6 +98,7 @@ fn view(kept: &Kept, run: &Run, task: &Task, base: &Oid, end: &Oid, writes: &[St
         commit: end.to_string(),
         files: files.collect(),
         left_out: Vec::new(),
+        put_away: Vec::new(),
         patch: kept.patch(base, end)?,
     })
 }
@@ -115,6 +117,11 @@ fn show(view: &View, stat: bool) -> Result<(), Failure> {
     for file in &view.left_out {
         let note = styled(YELLOW, format!("  {}: only in {place}, does not land", file.why));
         print(&format!("  {:<12} {}{note}\n", "left out", text::shown(&file.path)))?;
+    }
+    for away in &view.put_away {
+        let note = styled(YELLOW, "  of its agent's repository: does not land");
+        print(&format!("  {:<12} {}{note}\n", "put away", text::shown(&away.name)))?;
+        print(&format!("               to get it back: {}\n", styled(BOLD, text::shown(&away.get_back))))?;
     }
     if stat {
         return Ok(());

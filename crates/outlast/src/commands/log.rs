@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use outlast_api::{ExitCode, LeftOut, LogLine, rfc3339, schema};
+use outlast_api::{ExitCode, LeftOut, LogLine, PutAway, rfc3339, schema};
 use outlast_core::run::Run;
 use outlast_core::{AttemptId, Fact, Record, RunId, Stream, TaskId};
-use outlast_engine::{Kept, RepoHome, last_lines, left_out, load_plan, read_record};
+use outlast_engine::{Kept, RepoHome, last_lines, left_out, load_plan, put_away, read_record};
 
 use crate::args::TaskSelection;
 use crate::commands::status::now;
@@ -44,7 +44,7 @@ pub(crate) fn perform(given: &Given, selection: &TaskSelection) -> Result<ExitCo
     }
     if given.json {
         for task in &wanted {
-            if let Some(line) = left_out_line(&journalled.home, run, task)? {
+            for line in left_lines(&journalled.home, run, task) {
                 print_json(&line)?;
             }
         }
@@ -88,32 +88,39 @@ fn left(given: &Given, home: &RepoHome, run: &Run, id: &TaskId) -> String {
     text
 }
 
-/// What of a task's work its workspace alone holds, a line each.
+/// What of a task's work its workspace alone holds, or its agent has put away, a line each.
 fn only_in_workspace(home: &RepoHome, run: &Run, id: &TaskId) -> String {
     let files = run.task(id).map(|task| left_out(home, run, task)).unwrap_or_default();
     let place = home.workspace(&run.id, id).display().to_string();
     let line = |file: &LeftOut| {
         format!("  only in {}, and none of it lands: {} ({})\n", shown(&place), shown(&file.path), shown(&file.why))
     };
-    files.iter().map(line).collect()
+    let away = run.task(id).map(|task| put_away(home, run, task)).unwrap_or_default();
+    let line_of = |away: &PutAway| {
+        let back = styled(BOLD, shown(&away.get_back));
+        format!("  put away as `{}`, and none of it lands; to get it back: {back}\n", shown(&away.name))
+    };
+    files.iter().map(line).chain(away.iter().map(line_of)).collect()
 }
 
-/// The same as a line of JSON, after the records: it is what is so now.
-fn left_out_line(home: &RepoHome, run: &Run, id: &TaskId) -> Result<Option<LogLine>, Failure> {
-    let files = run.task(id).map(|task| left_out(home, run, task)).unwrap_or_default();
-    if files.is_empty() {
-        return Ok(None);
-    }
+/// The same as lines of JSON, after the records: it is what is so now.
+fn left_lines(home: &RepoHome, run: &Run, id: &TaskId) -> Vec<LogLine> {
+    let Some(task) = run.task(id) else { return Vec::new() };
+    let (files, away) = (left_out(home, run, task), put_away(home, run, task));
     let workspace = home.workspace(&run.id, id).display().to_string();
-    Ok(Some(LogLine {
+    let line = |event: &str, data| LogLine {
         schema: schema("log"),
         at: rfc3339(now()),
         run: run.id.to_string(),
         task: Some(id.to_string()),
-        event: "left_out".to_owned(),
-        data: serde_json::json!({ "files": files, "workspace": workspace }),
+        event: event.to_owned(),
+        data,
         outputs: None,
-    }))
+    };
+    let left =
+        (!files.is_empty()).then(|| line("left_out", serde_json::json!({ "files": files, "workspace": workspace })));
+    let away = (!away.is_empty()).then(|| line("put_away", serde_json::json!({ "put_away": away })));
+    left.into_iter().chain(away).collect()
 }
 
 /// The last lines of an output; nothing where there is none.
