@@ -173,13 +173,13 @@ pub(crate) fn text(path: &Path) -> Result<String, Error> {
 /// Longest prompt handed over as an argument, in bytes: Linux refuses one argument of 128 KiB or more (`execve(2)`).
 const PROMPT_ARGUMENT_MAX: usize = 96 * 1024;
 
-/// The prompt as one argument: itself, or a sentence that names the file it is in, where it is too long or holds what
-/// the shim would take for the place of its port.
+/// The prompt as one argument: itself, or a sentence that names the file it is in, where it is too long, or holds what
+/// the shim would take for the place of its port, or a NUL, which an agent may have left in its notes.
 ///
 /// # Errors
 /// [`Error::PathNotText`].
 pub(crate) fn prompt_argument(brief: &Brief) -> Result<String, Error> {
-    if brief.prompt.len() > PROMPT_ARGUMENT_MAX || brief.prompt.contains(PORT) {
+    if brief.prompt.len() > PROMPT_ARGUMENT_MAX || brief.prompt.contains(PORT) || brief.prompt.contains('\0') {
         let file = text(&brief.goal_file)?;
         return Ok(format!(
             "Your task is described in the file {file}. Read that file completely, then do what it says."

@@ -76,12 +76,46 @@ const COMPLAINT_MAX: usize = 2_000;
 fn read(parse: &mut dyn Parse, source: Source, line: Option<&[u8]>, events: &mut Vec<Event>) {
     match (source, line) {
         (_, None) => events.push(Event::Skipped),
-        (Source::Stdout, Some(line)) => parse.line(line, events),
+        (Source::Stdout, Some(line)) => {
+            let from = events.len();
+            parse.line(line, events);
+            events.extract_if(from.., |event| !can_be_named(event)).for_each(drop);
+        }
         (Source::Stderr, Some(line)) => {
             let text = String::from_utf8_lossy(&line[..line.len().min(COMPLAINT_MAX)]);
             if !text.trim().is_empty() {
                 parse.complaint(text.trim_end(), events);
             }
         }
+    }
+}
+
+/// Longest name of a session that is taken for one, in bytes: those of the known CLIs have 40.
+const SESSION_MAX: usize = 512;
+
+/// Whether what an event names can be handed to a program again: a session goes into the arguments of the next attempt.
+fn can_be_named(event: &Event) -> bool {
+    match event {
+        Event::SessionSeen(id) => id.len() <= SESSION_MAX && !id.chars().any(char::is_control),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::messages::Messages;
+
+    #[test]
+    fn a_session_that_no_program_could_be_given_is_none() {
+        let sessions = |id: &str| {
+            let mut reader = Reader::new(Messages::default());
+            let line = format!("{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"{id}\"}}\n");
+            let events = reader.feed(Source::Stdout, line.as_bytes());
+            events.iter().filter(|event| matches!(event, Event::SessionSeen(_))).count()
+        };
+        assert_eq!(sessions("s-1"), 1);
+        assert_eq!(sessions("s\\u0000-1"), 0);
+        assert_eq!(sessions(&"s".repeat(600)), 0);
     }
 }

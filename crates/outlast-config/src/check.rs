@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::layer::{AgentLayer, Layer, TaskLayer};
 use crate::plan::agent_of;
 use crate::reader::Located;
-use crate::{Code, Finding, UserConfig, suggest};
+use crate::{Code, Finding, UserConfig, given, suggest};
 
 /// Checks a plan; `broken` says that reading it already failed, so that missing parts prove nothing.
 pub(crate) fn check(layer: &Layer, user: Option<&UserConfig>, project_only: bool, broken: bool) -> Vec<Finding> {
@@ -33,6 +33,7 @@ pub(crate) fn check(layer: &Layer, user: Option<&UserConfig>, project_only: bool
     let positions = check_ids(layer, &mut findings);
     for task in &layer.tasks {
         check_task(layer, task, broken, &mut findings);
+        given::check_filled(layer, task, &mut findings);
     }
     check_needs(layer, &positions, broken, &mut findings);
     findings

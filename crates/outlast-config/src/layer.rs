@@ -17,7 +17,7 @@ pub(crate) use task::{TaskLayer, read_task};
 
 use crate::document::{SyntaxError, Table, Value, toml};
 use crate::reader::{Located, Reader, find};
-use crate::{Code, Finding, Source, keys};
+use crate::{Code, Finding, Source, given, keys};
 
 /// Strings with their places.
 pub(crate) type Texts = Located<Vec<Located<String>>>;
@@ -47,9 +47,10 @@ pub(crate) struct RunLayer {
 
 /// Reads a project or batch file in TOML.
 pub(crate) fn read_toml(source: &Source) -> (Layer, Vec<Finding>) {
-    let (root, errors) = toml::read(source.text());
+    let (mut root, errors) = toml::read(source.text());
     let mut reader = Reader::untrusted(source);
     let broken = note_syntax(&mut reader, errors);
+    given::check(&mut reader, &mut root);
     reader.check_keys(&root, "the file", keys::TOP);
     let run = reader.table(&root, "run").map(|table| run::read(&mut reader, table));
     let defaults = reader.table(&root, "defaults").map(|table| {

@@ -9,6 +9,7 @@ mod approval;
 mod check;
 mod document;
 mod finding;
+mod given;
 mod graph;
 mod keys;
 mod layer;

@@ -7,7 +7,7 @@ use self::step::Step;
 use crate::document::yaml;
 use crate::layer::{StepLayer, TaskLayer, read_task};
 use crate::reader::Reader;
-use crate::{Code, Finding, Source, keys, suggest};
+use crate::{Code, Finding, Source, given, keys, suggest};
 
 /// Reads one file of a folder; a file that is no task becomes a hint.
 pub(crate) fn read(source: &Source) -> (Option<TaskLayer>, Vec<Finding>) {
@@ -30,7 +30,7 @@ fn not_a_task(reader: &mut Reader<'_>, why: &str) -> Option<TaskLayer> {
 }
 
 fn read_parts(reader: &mut Reader<'_>, front: &str, front_at: usize, body_at: usize) -> Option<TaskLayer> {
-    let table = match yaml::read(front, front_at) {
+    let mut table = match yaml::read(front, front_at) {
         Ok(table) => table,
         Err(error) if front.lines().any(names_task_key) => {
             reader.note(Code::Syntax, error.at, error.message, "mend the front matter here");
@@ -38,6 +38,7 @@ fn read_parts(reader: &mut Reader<'_>, front: &str, front_at: usize, body_at: us
         }
         Err(_) => return not_a_task(reader, "its front matter has no key of a task"),
     };
+    given::check(reader, &mut table);
     let is_foreign = foreign::is_task(&table);
     let table = if is_foreign { foreign::translated(reader, &table) } else { table };
     let meant = |key: &str| is_task_key(key) || suggest::nearest(key, keys::TASK.iter().copied()).is_some();
@@ -46,6 +47,7 @@ fn read_parts(reader: &mut Reader<'_>, front: &str, front_at: usize, body_at: us
     }
     let mut task = read_task(reader, &table, 0, Some(reader.source.stem()))?;
     reader.task = Some(task.id.clone());
+    given::check_text(reader, body_at);
     let body = Body::read(reader, body_at);
     if !body.steps.is_empty() && !task.steps.is_empty() {
         let at = body.steps[0].name.at.clone();
@@ -184,6 +186,9 @@ impl Body {
         if let Some(code) = unclear {
             let message = format!("`{code}` in step `{name}` is not taken for a command");
             reader.note(Code::StepCommand, item.at, message, format!("if it is one, write it as: name: `{code}`"));
+        }
+        if let Some(command) = &command {
+            given::check_step(reader, item.at, command);
         }
         self.steps.push(StepLayer { name: reader.located(name, item.at), command });
     }

@@ -18,7 +18,7 @@ pub use models::{is_for_model, may_be_for_model};
 use crate::document::{Table, Value, toml};
 use crate::layer::{note_syntax, read_budget};
 use crate::reader::Reader;
-use crate::{CONCURRENCY_MAX, Code, Finding, Source, finding};
+use crate::{CONCURRENCY_MAX, Code, Finding, Source, finding, given};
 
 /// What the user alone decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,9 +79,10 @@ pub(crate) const CEILING: &[&str] = &["budget", "concurrency"];
 
 /// Reads `config.toml`.
 pub fn read_user(source: &Source) -> UserChecked {
-    let (root, errors) = toml::read(source.text());
+    let (mut root, errors) = toml::read(source.text());
     let mut reader = Reader::trusted(source);
     let broken = note_syntax(&mut reader, errors);
+    given::check(&mut reader, &mut root);
     reader.check_keys(&root, "your configuration", TOP);
     let accounts = reader.table(&root, "account").map(|table| read_accounts(&mut reader, table)).unwrap_or_default();
     let ceiling = reader.table(&root, "ceiling").map(|table| read_ceiling(&mut reader, table)).unwrap_or_default();

@@ -61,6 +61,16 @@ pub enum Error {
         /// Where the text went wrong.
         source: serde_json::Error,
     },
+    /// A program could not be executed, for a reason that the system has few words for.
+    #[error("cannot execute {}: {hint} ({errno})", path.display())]
+    Execute {
+        /// The program.
+        path: PathBuf,
+        /// What it most likely is.
+        hint: &'static str,
+        /// The system's answer.
+        errno: Errno,
+    },
     /// A system call was refused.
     #[error("cannot {action}: {errno}")]
     System {

@@ -93,11 +93,6 @@ fn read_command(reader: &mut Reader<'_>, table: &Table) -> Option<Texts> {
             "give [\"prog\", \"--flag\", \"{goal_file}\"]",
         );
     }
-    for word in &command.value {
-        if word.value.contains('\0') {
-            reader.note(Code::BadValue, &word.at, "`command` holds a NUL", "remove it: no program can be given one");
-        }
-    }
     if let Some((program, arguments)) = command.value.split_first() {
         if placeholder::parts(&program.value).iter().any(|part| !matches!(part, Part::Text(_))) {
             let message = format!("the program of `command` is `{}`, and no placeholder can name one", program.value);

@@ -98,21 +98,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, table: &Table) -> Shared {
 pub(crate) fn read_commands(reader: &mut Reader<'_>, table: &Table, key: &str) -> Option<Texts> {
     let commands = reader.texts(table, key)?;
     for command in &commands.value {
-        if let Some(fault) = command_fault(&command.value) {
-            let message = format!("a command in `{key}` {fault}");
+        if command.value.trim().is_empty() {
+            let message = format!("a command in `{key}` is empty");
             reader.note(Code::BadValue, &command.at, message, "write what a shell would run");
         }
     }
     Some(commands)
-}
-
-/// What keeps a text from being a shell command.
-pub(crate) fn command_fault(command: &str) -> Option<&'static str> {
-    match command {
-        blank if blank.trim().is_empty() => Some("is empty"),
-        text if text.contains('\0') => Some("holds a NUL, which no program can be given"),
-        _ => None,
-    }
 }
 
 fn read_output(reader: &mut Reader<'_>, table: &Table) -> Option<Output> {

@@ -108,7 +108,7 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     if exit.ran_out_of_time() && output.summary.is_over() {
         context.note_finding(&attempt.id, format!("{}, until its time was over", Ended::Lingered.words()));
     }
-    let judged = judge::of(adapter, &output, &exit, known.has_asked);
+    let judged = judge::of(adapter, task, &output, &exit, known.has_asked);
     let outcome = judge::unless_it_did_nothing(context, &attempt.id, task, judged).await?;
     let outcome = judge::explained(outcome, context.passed.take(&attempt.id), &attempt.rung);
     let outcome = judge::of_a_broken_answer(outcome, known.answer_broke);

@@ -1,6 +1,7 @@
 //! What has become of an attempt, once its agent is gone: out of how it ended, what it said, and what it changed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_agent::{Adapter, Exit, ExitStatus, Verdict};
 use outlast_core::admit::{AttemptNews, Command};
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::home::reopen;
 use crate::ops::attempt::{failed, is_there, one_line};
 use crate::ops::follow::Output;
+use crate::ops::launch::{START_TIMEOUT, start_timeout};
 use crate::ops::patience::Ended;
 
 /// The signal that nothing survives.
@@ -45,7 +47,7 @@ pub(crate) struct Judged {
 
 /// Judges an end by how it came and what was said. Whether it has asked its model anything by way of the gateway tells of
 /// one that said nothing more for long: refusals that it has printed before that are none that it waited for.
-pub(crate) fn of(adapter: &dyn Adapter, output: &Output, left: &Left, has_asked: bool) -> Judged {
+pub(crate) fn of(adapter: &dyn Adapter, task: &plan::Task, output: &Output, left: &Left, has_asked: bool) -> Judged {
     let alone = |outcome| Judged { outcome, if_nothing_changed: None };
     let Some(record) = &left.record else {
         return alone(failed(Class::Vanished, "its shim was killed and left no exit status"));
@@ -62,11 +64,14 @@ pub(crate) fn of(adapter: &dyn Adapter, output: &Output, left: &Left, has_asked:
     let lingered = match (record.reason, left.ended) {
         // It had said its last word, and only did not leave in time.
         (ExitReason::WallTimeout | ExitReason::IdleTimeout, _) if output.summary.is_over() => true,
-        (ExitReason::WallTimeout, _) => return over(Class::Timeout, "it ran longer than its timeout"),
-        (ExitReason::IdleTimeout, _) => return over(Class::Timeout, "it was silent longer than its idle timeout"),
-        (ExitReason::StartTimeout, _) => {
-            return over(Class::Startup, "it neither said nor asked anything after its start");
+        (ExitReason::WallTimeout, _) => {
+            return over(Class::Timeout, &format!("it ran longer than its `timeout`, {}", written(task.timeout)));
         }
+        (ExitReason::IdleTimeout, _) => {
+            let limit = written(task.idle_timeout);
+            return over(Class::Timeout, &format!("it was silent longer than its `idle_timeout`, {limit}"));
+        }
+        (ExitReason::StartTimeout, _) => return over(Class::Startup, &never_began(task.timeout)),
         (ExitReason::LaunchFailed, _) => return alone(failed(Class::Startup, detail)),
         (ExitReason::ListenerLost | ExitReason::ShimTerminated, _) => {
             return alone(failed(Class::Vanished, "its shim was ended"));
@@ -118,6 +123,23 @@ pub(crate) fn explained(outcome: Outcome, passed: Option<(Class, String)>, rung:
         },
         outcome => outcome,
     }
+}
+
+/// What is said of an agent that was waited for in vain at its start: for how long, and which key says so.
+fn never_began(timeout: Duration) -> String {
+    let limit = written(start_timeout(timeout));
+    let of =
+        if timeout < START_TIMEOUT { "the task's `timeout`" } else { "the most there is; a shorter `timeout` cuts it" };
+    format!("it neither said nor asked anything for {limit} after its start ({of})")
+}
+
+/// A duration as a plan writes it.
+fn written(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let text: String =
+        parts.into_iter().filter(|(number, _)| *number > 0).map(|(number, unit)| format!("{number}{unit}")).collect();
+    if text.is_empty() { format!("{}ms", duration.as_millis()) } else { text }
 }
 
 /// What the body of a provider's error says to people.
@@ -193,6 +215,17 @@ async fn has_changed_anything(context: &Arc<Context>, id: &AttemptId, task: &pla
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_is_told_with_its_length_and_its_key() {
+        assert_eq!(
+            never_began(Duration::from_secs(5)),
+            "it neither said nor asked anything for 5s after its start (the task's `timeout`)"
+        );
+        assert!(never_began(Duration::from_secs(1200)).contains("for 2m after its start (the most there is"));
+        let times = [1, 90, 1200, 3600, 5405].map(|seconds| written(Duration::from_secs(seconds)));
+        assert_eq!(times, ["1s", "1m30s", "20m", "1h", "1h30m5s"]);
+    }
 
     #[test]
     fn h01_a_session_that_the_provider_takes_no_more_is_broken_in_whatever_words() {

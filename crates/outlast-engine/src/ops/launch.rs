@@ -26,12 +26,17 @@ pub(crate) const LINE_LIMIT_BYTES: u64 = 16 * 1024 * 1024;
 /// Between asking a tree to end and ending it: enough to write a session's last line.
 pub(crate) const KILL_GRACE: Duration = Duration::from_secs(3);
 /// No output and no request by then: the agent hangs at its start. The slowest real one takes 9 s on a busy machine.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Files in an agent's home: what it is to do, what has been done, and where it notes its steps.
 const GOAL: &str = "goal.md";
 const HANDOVER: &str = "handover.md";
 pub(crate) const PROGRESS: &str = "progress";
+
+/// How long an agent may take to begin, by its task's timeout.
+pub(crate) fn start_timeout(timeout: Duration) -> Duration {
+    START_TIMEOUT.min(timeout)
+}
 
 /// A launch that is ready, and how its output is read.
 pub(crate) struct Ready {
@@ -182,7 +187,7 @@ fn spec(context: &Context, ask: &Ask<'_>, kind: Kind, brief: &Brief, launch: Lau
         timeouts: Timeouts {
             wall: Some(ask.task.timeout),
             idle: Some(ask.task.idle_timeout),
-            start: Some(START_TIMEOUT.min(ask.task.timeout)),
+            start: Some(start_timeout(ask.task.timeout)),
             // Any program may tell of its progress there; the known CLIs have begun when they speak or ask a model.
             stderr_is_a_start: kind == Kind::Command,
         },
@@ -233,11 +238,23 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         use outlast_git::Error as Git;
         let class = match &error {
-            Error::Git(Git::Occupied(_) | Git::Unpinned { .. } | Git::State { .. } | Git::StoreOfOther { .. }) => {
-                Class::Startup
-            }
+            Error::Git(Git::Occupied(_) | Git::Unpinned { .. } | Git::State { .. } | Git::StoreOfOther { .. })
+            // The plan of an older run may hold what no program can be given, such as a NUL: it would be tried for ever.
+            | Error::Process(outlast_process::Error::Spec { .. }) => Class::Startup,
             _ => Class::Vanished,
         };
         Self::new(class, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_program_can_be_given_uses_up_tries_and_a_killed_spawner_none() {
+        let spec = outlast_process::Error::Spec { marker: "m".into(), why: "a NUL byte in an argument".into() };
+        assert_eq!(Fault::from(Error::from(spec)).class, Class::Startup);
+        assert_eq!(Fault::from(Error::from(outlast_process::Error::SpawnerGone)).class, Class::Vanished);
     }
 }

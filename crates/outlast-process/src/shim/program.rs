@@ -6,7 +6,7 @@
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, readlinkat};
@@ -178,15 +178,33 @@ impl<'a> Program<'a> {
     /// Executes the first candidate that can be; returns why none could.
     fn execute(&self) -> Error {
         let mut reason = Errno::ENOENT;
+        let mut is_there = false;
         for candidate in &self.candidates {
             let Err(errno) = execve(candidate, &self.argv, &self.environment);
             // A later "not found" must not hide that one was found and refused.
-            if !matches!(errno, Errno::ENOENT | Errno::ENOTDIR) {
+            if matches!(errno, Errno::ENOENT | Errno::ENOTDIR) {
+                is_there |= Path::new(OsStr::from_bytes(candidate.as_bytes())).is_file();
+            } else {
                 reason = errno;
             }
         }
-        let program = PathBuf::from(OsStr::from_bytes(self.argv[0].as_bytes()));
-        Error::file("execute", &program)(reason.into())
+        let path = PathBuf::from(OsStr::from_bytes(self.argv[0].as_bytes()));
+        match hint(reason, is_there) {
+            Some(hint) => Error::Execute { path, hint, errno: reason },
+            None => Error::file("execute", &path)(reason.into()),
+        }
+    }
+}
+
+/// What a refusal to execute most likely means, where the system's word for it does not say.
+fn hint(errno: Errno, is_there: bool) -> Option<&'static str> {
+    match errno {
+        Errno::ENOEXEC => {
+            Some("a script needs a first line such as `#!/bin/sh`, a program has to be built for this machine")
+        }
+        Errno::E2BIG => Some("its arguments and environment are too long; hand it files in their place"),
+        Errno::ENOENT if is_there => Some("it is there, but the interpreter that its `#!` line names is not"),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a program finds at its start: input, environment, descriptors, powers, and what the listener's port was put into.
 
 use outlast_process::{ContainmentChoice, Error, ExitReason, TemplateFile, Timeouts, files};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use crate::support::{Bench, Test, block_on};
@@ -70,6 +71,28 @@ pub(crate) const TESTS: &[Test] = &[
             let ended = bench.run(spawner).await;
             assert_eq!((ended.exit.reason, ended.stdout.as_str()), (ExitReason::LaunchFailed, ""));
             assert!(ended.exit.detail.as_deref().unwrap().contains("/no/such/folder"), "{:?}", ended.exit);
+        });
+    }),
+    ("what_cannot_be_executed_says_what_is_wrong_with_it", |spawner| {
+        block_on(async {
+            let program = |text: &str, argument: &str| {
+                let mut bench = Bench::new("");
+                let file = bench.spec.cwd.join("agent");
+                std::fs::write(&file, text).unwrap();
+                std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+                bench.spec.argv = vec!["./agent".into(), argument.to_owned().into()];
+                bench
+            };
+            let long = "x".repeat(128 * 1024);
+            for (text, argument, wanted) in [
+                ("echo ran\n", "", "a script needs a first line such as `#!/bin/sh`"),
+                ("#!/no/such/shell\necho ran\n", "", "the interpreter that its `#!` line names is not"),
+                ("#!/bin/sh\necho ran\n", long.as_str(), "its arguments and environment are too long"),
+            ] {
+                let exit = program(text, argument).run(spawner).await.exit;
+                let detail = exit.detail.as_deref().unwrap_or_default();
+                assert!(exit.reason == ExitReason::LaunchFailed && detail.contains(wanted), "{exit:?}");
+            }
         });
     }),
     ("what_cannot_be_prepared_is_an_error_of_the_spawn", |spawner| {

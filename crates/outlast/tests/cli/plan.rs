@@ -38,6 +38,18 @@ fn refused() -> Vec<(&'static str, String, &'static str, &'static str)> {
             "plan/unknown-account",
             "gone",
         ),
+        (
+            "NUL",
+            format!("{AGENT}{}", task("t", "").replace("\"g\"", "\"g\\u0000\"")),
+            "config/bad-value",
+            "`goal` holds a NUL",
+        ),
+        (
+            "too long",
+            format!("{AGENT}{}", task("t", &format!("verify = [\"true {}\"]", "x".repeat(128 * 1024)))),
+            "config/bad-value",
+            "131077 bytes long",
+        ),
         ("broken text", "[run\n".to_owned(), "config/syntax", "outlast.toml"),
     ]
 }
