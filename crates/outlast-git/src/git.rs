@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::lock::Lock;
 use crate::{Error, Refusal, Result};
@@ -15,8 +16,8 @@ use crate::{Error, Refusal, Result};
 /// The oldest git that outlast works with.
 const MINIMUM: (u32, u32) = (2, 39);
 
-/// How long git waits for another's lock on a ref, in milliseconds: people's hooks and other tools hold them for seconds.
-const REF_LOCK_MS: &str = "15000";
+/// How long git waits for another's lock on a ref: people's hooks and other tools hold them for seconds.
+const REF_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Whether a lock is one that git itself waits for before it gives up: that of a ref, or of all packed ones.
 pub fn is_waited_for(lock: &str) -> bool {
@@ -28,6 +29,7 @@ pub fn is_waited_for(lock: &str) -> bool {
 pub struct Git {
     program: PathBuf,
     version: String,
+    ref_patience: Duration,
 }
 
 impl Git {
@@ -50,10 +52,18 @@ impl Git {
         let version = said.split_whitespace().nth(2).unwrap_or("").to_owned();
         let mut numbers = version.split('.').map(|n| n.parse::<u32>().ok());
         match (numbers.next().flatten(), numbers.next().flatten()) {
-            (Some(major), Some(minor)) if (major, minor) >= MINIMUM => Ok(Self { program, version }),
+            (Some(major), Some(minor)) if (major, minor) >= MINIMUM => {
+                Ok(Self { program, version, ref_patience: REF_PATIENCE })
+            }
             (Some(_), Some(_)) => Err(Refusal::GitTooOld { found: version }),
             _ => Err(missing(format!("it answered {:?}", said.trim()))),
         }
+    }
+
+    /// One that waits this long for another's lock on a ref, and no longer.
+    #[must_use]
+    pub fn with_ref_patience(self, ref_patience: Duration) -> Self {
+        Self { ref_patience, ..self }
     }
 
     /// The version git names, such as `2.47.3`.
@@ -68,14 +78,14 @@ impl Git {
 
     /// Prepares a call in a checkout of the user's, whose configuration counts.
     pub(crate) fn in_checkout(&self, folder: &Path) -> Call {
-        let mut call = Call::new(&self.program);
+        let mut call = Call::new(self);
         call.command.current_dir(folder);
         call
     }
 
     /// Prepares a call on a repository of ours: neither the user's nor the system's configuration counts.
     pub(crate) fn in_store(&self, git_dir: &Path) -> Call {
-        let mut call = Call::new(&self.program);
+        let mut call = Call::new(self);
         call.command
             .current_dir(git_dir)
             .env("GIT_DIR", git_dir)
@@ -96,8 +106,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    fn new(program: &Path) -> Self {
-        let mut command = Command::new(program);
+    fn new(git: &Git) -> Self {
+        let mut command = Command::new(&git.program);
         for (key, _) in std::env::vars_os() {
             if key.as_encoded_bytes().starts_with(b"GIT_") {
                 command.env_remove(key);
@@ -111,11 +121,12 @@ impl Call {
             .env("GIT_EDITOR", ":")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let patience = git.ref_patience.as_millis().to_string();
         let call = Self { command, config: Vec::new(), stdin: None, input: None, shown: Vec::new() };
         call.config("core.hooksPath", "/dev/null")
             .config("core.fsmonitor", "false")
-            .config("core.filesRefLockTimeout", REF_LOCK_MS)
-            .config("core.packedRefsTimeout", REF_LOCK_MS)
+            .config("core.filesRefLockTimeout", &patience)
+            .config("core.packedRefsTimeout", &patience)
             .config("gc.auto", "0")
             .config("maintenance.auto", "false")
             .config("advice.detachedHead", "false")

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use outlast_core::{AgentName, AttemptId, Oid, RunId, TaskId, Timestamp};
 use outlast_git::{
@@ -116,6 +117,12 @@ impl World {
         let base = user.head().unwrap().commit;
         user.pin_base(&store, &run, &base).unwrap();
         Self { dir, repo, user, store, run, base }
+    }
+
+    /// One whose user's git waits for a lock on a ref for a moment only: where the lock is never let go.
+    pub(crate) fn impatient(self) -> Self {
+        let git = self.user.git().clone().with_ref_patience(Duration::from_millis(200));
+        Self { user: UserRepo::open_with(git, &self.repo).unwrap(), ..self }
     }
 
     pub(crate) fn spec(&self, task: &str) -> Spec {

@@ -105,7 +105,7 @@ fn locks_that_killed_gits_of_ours_have_left_on_pins_are_removed() {
 
 #[test]
 fn a_lock_that_a_killed_git_of_ours_has_left_on_the_target_is_removed_and_nobody_elses() {
-    let world = World::new();
+    let world = World::new().impatient();
     let step = step(&world, "landed/here");
     let lock = world.repo.join(".git/refs/heads/landed/here.lock");
     for other in ["", world.base.as_str()] {
@@ -191,7 +191,7 @@ fn g02_dirt_elsewhere_in_the_checkout_stays_and_the_landing_goes_through() {
 #[test]
 fn a_lock_that_keeps_the_branch_where_it_is_leaves_the_checkout_as_it_was() {
     for lock in [".git/HEAD.lock", ".git/refs/heads/main.lock"] {
-        let world = World::new();
+        let world = World::new().impatient();
         let step = step(&world, "main");
         write(&world.repo, "README.md", "staged\n");
         git(&world.repo, &["add", "README.md"]);
@@ -242,7 +242,7 @@ fn e01_a_lock_of_a_checkout_is_known_and_waited_for_while_it_is_held() {
 /// What cannot be taken back is told with the command that finishes it.
 #[test]
 fn what_git_left_under_a_lock_and_cannot_be_taken_back_is_told_with_what_finishes_it() {
-    let world = World::with(|repo| write(repo, ".gitattributes", "*.rs filter=ends\n"));
+    let world = World::with(|repo| write(repo, ".gitattributes", "*.rs filter=ends\n")).impatient();
     git(&world.repo, &["config", "filter.ends.clean", "cat"]);
     // The git that takes it back is ended when it writes what the first one has written before.
     let second = "test -e ../once && kill -9 $PPID; : > ../once";
