@@ -94,3 +94,16 @@ pub(crate) const KINDS: &[&str] = &["claude-code", "codex", "opencode", "gemini"
 
 /// What an agent may inherit, besides `mcp:NAME`.
 pub(crate) const INHERIT: &[&str] = &["memory", "skills", "hooks"];
+
+/// Where a key belongs, in words; nothing for one that no table of a plan knows.
+pub(crate) fn homes(key: &str) -> Option<&'static str> {
+    let is_in = |keys: &[&str]| keys.contains(&key);
+    match (is_in(RUN), is_in(AGENT), is_in(TASK), is_in(DEFAULTS)) {
+        (true, _, _, _) => Some("`[run]`"),
+        (_, true, true, true) => Some("`[agent.NAME]`, of a task and of `[defaults]`"),
+        (_, true, _, _) => Some("`[agent.NAME]`"),
+        (_, _, true, true) => Some("a task and of `[defaults]`"),
+        (_, _, true, false) => Some("a task"),
+        _ => None,
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_core::TaskId;
 use outlast_core::glob::Glob;
-use outlast_core::plan::{Plan, Task};
+use outlast_core::plan::{IDLE_TIMEOUT_DEFAULT, Plan, Task};
 
 use crate::analysis::{Edge, Reason, analyse};
 use crate::{Code, Finding};
@@ -47,7 +47,8 @@ fn lint_task(task: &Task, findings: &mut Vec<Finding>) {
         let fix = "name the folders or files that the task is about";
         findings.push(on(task, Code::WideScope, format!("`{wide}` in task `{id}` matches every file"), fix));
     }
-    if task.idle_timeout >= task.timeout {
+    // What nobody asked for is nobody's mistake.
+    if task.idle_timeout >= task.timeout && task.idle_timeout != IDLE_TIMEOUT_DEFAULT {
         let message = format!(
             "task `{id}` may be silent for {} s, but runs for {} s at most",
             task.idle_timeout.as_secs(),

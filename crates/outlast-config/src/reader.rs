@@ -6,7 +6,7 @@ use outlast_core::TaskId;
 use outlast_core::plan::Span;
 
 use crate::document::{Entry, Node, Table, Value};
-use crate::keys::{LATER, USER_ONLY};
+use crate::keys::{self, LATER, USER_ONLY};
 use crate::{Code, Finding, Source, suggest, units};
 
 /// A value and where it stands.
@@ -95,7 +95,11 @@ impl<'a> Reader<'a> {
                 self.note(Code::NotSupportedYet, *key_at, message, format!("remove `{key}`"));
             } else {
                 let message = format!("unknown key `{key}` in {place}");
-                self.note(Code::UnknownKey, *key_at, message, suggest::advice(key, known.iter().copied()));
+                let fix = match keys::homes(key) {
+                    Some(homes) => format!("`{key}` is a key of {homes}"),
+                    None => suggest::advice(key, known.iter().copied()),
+                };
+                self.note(Code::UnknownKey, *key_at, message, fix);
             }
         }
     }

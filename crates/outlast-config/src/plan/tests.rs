@@ -38,6 +38,28 @@ fn an_unknown_key_is_refused_with_the_nearest() {
 }
 
 #[test]
+fn a_key_in_the_wrong_table_is_told_with_the_right_one() {
+    let text = errors(&with_agent(
+        &("[run]\nverify = [\"make\"]\ncommand = [\"x\"]\n".to_owned() + &task("a", "land = \"auto\"")),
+    ));
+    for told in [
+        "`verify` is a key of a task and of `[defaults]`",
+        "`command` is a key of `[agent.NAME]`",
+        "`land` is a key of `[run]`",
+    ] {
+        assert!(text.contains(told), "{told}:\n{text}");
+    }
+}
+
+#[test]
+fn a_silence_nobody_asked_for_is_nobodys_mistake() {
+    let warned =
+        |keys: &str| with_agent(&task("a", keys)).findings.iter().any(|found| found.code == Code::IdleAboveTimeout);
+    assert!(!warned("timeout = \"20s\""));
+    assert!(warned("timeout = \"20s\"\nidle_timeout = \"1m\""));
+}
+
+#[test]
 fn a_circle_is_named_whole() {
     let tasks = task("a", "needs = [\"c\"]") + &task("b", "needs = [\"a\"]") + &task("c", "needs = [\"b\"]");
     insta::assert_snapshot!(errors(&with_agent(&(tasks + &task("d", "needs = [\"d\"]")))));

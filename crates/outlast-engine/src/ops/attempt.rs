@@ -289,12 +289,20 @@ fn shim_ref(shim: &ShimId) -> ShimRef {
 }
 
 /// Longest reason that goes on record: records stay small.
-const WHY_LEN_MAX: usize = 160;
+const WHY_LEN_MAX: usize = 300;
 
 /// The first line of a text, as short as a record wants it.
 pub(crate) fn one_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(WHY_LEN_MAX).collect()
+    brief(line, WHY_LEN_MAX)
+}
+
+/// A text of at most so many characters, which says where it is cut.
+pub(crate) fn brief(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+    }
 }
 
 /// Whether a path exists without following a link that an agent may have planted.

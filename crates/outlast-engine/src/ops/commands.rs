@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::error::Error;
 use crate::home::private_dir;
+use crate::ops::attempt::brief;
 use crate::ops::end;
 use crate::ops::follow::until_gone;
 use crate::ops::judge::SIGKILL;
@@ -64,6 +65,9 @@ impl Place {
     }
 }
 
+/// How many characters of a command are shown with what it said.
+const COMMAND_SHOWN_MAX: usize = 60;
+
 /// A command that did not pass.
 pub(crate) struct Unpassed {
     /// As it stands in the plan.
@@ -87,12 +91,14 @@ impl Unpassed {
 
     /// Why it did not pass, as it stands under `key` in the plan.
     pub(crate) fn told(&self, task: &Task, key: &str) -> (Class, String) {
+        // What it said is worth more room than how it reads: the plan has that.
+        let command = brief(self.command.lines().next().unwrap_or_default(), COMMAND_SHOWN_MAX);
         match (self.class(task), &self.missing) {
             (Class::NoProgram, Some(missing)) => {
                 let program = &missing.program;
-                (Class::NoProgram, format!("`{program}` cannot be run here: {key} `{}`: {}", self.command, self.why))
+                (Class::NoProgram, format!("`{program}` cannot be run here: {key} `{command}`: {}", self.why))
             }
-            (class, _) => (class, format!("`{}`: {}", self.command, self.why)),
+            (class, _) => (class, format!("`{command}`: {}", self.why)),
         }
     }
 }
@@ -296,6 +302,20 @@ mod tests {
         task.writes = writes.iter().map(|glob| (*glob).to_owned()).collect();
         let missing = Missing::named_in(line);
         Unpassed { command: command.to_owned(), why: String::new(), missing }.class(&task)
+    }
+
+    #[test]
+    fn what_a_command_said_is_told_whole_however_long_it_is_itself() {
+        let task = Task::new("t", "g", "a");
+        let command = format!("test -e made || {{ echo '{}'; exit 1; }}", "x".repeat(300));
+        let unpassed = Unpassed { command, why: "exit status 1: src/lib.rs:14: no".to_owned(), missing: None };
+        let (class, told) = unpassed.told(&task, "verify");
+        assert_eq!(class, Class::Verify);
+        assert!(
+            told.starts_with("`test -e made || {") && told.contains("…`: exit status 1: src/lib.rs:14: no"),
+            "{told}"
+        );
+        assert!(told.chars().count() < 120, "{told}");
     }
 
     #[test]

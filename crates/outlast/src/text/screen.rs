@@ -48,11 +48,13 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
             false if is_empty(task) => group == FINISHED,
             false => states.contains(&task.state.as_str()),
         };
-        let tasks: Vec<&TaskView> = status.tasks.iter().filter(is_of_it).collect();
+        let mut tasks: Vec<&TaskView> = status.tasks.iter().filter(is_of_it).collect();
         if tasks.is_empty() {
             continue;
         }
-        let _ = writeln!(text, "\n{} ({})", styled(BOLD, group), tasks.len());
+        // What did not get there is what is looked for.
+        tasks.sort_by_key(|task| !matches!(task.state.as_str(), "failed" | "blocked"));
+        let _ = writeln!(text, "\n{} ({})", styled(BOLD, group), how_many(&tasks));
         for task in tasks.iter().take(NAMED_MAX) {
             let _ = writeln!(text, "  {}", line(task, status.engine.is_some(), now));
             // It is the same for all of them, and said once below.
@@ -76,6 +78,21 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "\n{command}");
     }
     text
+}
+
+/// How many tasks a group has, and how many of them are in which state where they are not all in one.
+fn how_many(tasks: &[&TaskView]) -> String {
+    let mut states: Vec<(&str, usize)> = Vec::new();
+    for task in tasks {
+        match states.iter_mut().find(|(state, _)| *state == task.state) {
+            Some((_, times)) => *times += 1,
+            None => states.push((&task.state, 1)),
+        }
+    }
+    match states.as_slice() {
+        [_] => tasks.len().to_string(),
+        several => several.iter().map(|(state, times)| format!("{times} {state}")).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// One task in one line. Nothing goes on by itself where no engine is at work.

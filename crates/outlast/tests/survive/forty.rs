@@ -51,4 +51,8 @@ fn d01_d03_d05_d07_of_forty_tasks_the_well_behaved_land_and_nothing_is_left() {
     world.every_commit_passes(&target, &base);
     world.nothing_is_left();
     assert_eq!(world.status()["state"], "degraded");
+    // Twelve are named, and what did not get there is among them.
+    let screen = world.run(&["status"]).ends(0).stdout;
+    assert!(screen.contains("finished (4 failed, 36 landed)"), "{screen}");
+    assert!(FAILING.iter().chain(&["hangs"]).all(|id| screen.contains(&format!("failed     {id} "))), "{screen}");
 }
