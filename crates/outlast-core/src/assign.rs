@@ -45,7 +45,7 @@ pub(crate) fn assigned(run: &mut Run, index: Index, to: &Assigned) {
     if is_another {
         task.session = None;
         // What its last agent was parked for is not what the next one meets.
-        task.parked_for = None;
+        (task.parked_for, task.parked_until) = (None, None);
     }
     run.same_accounts_changed(index);
 }

@@ -184,7 +184,7 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
         run.set_phase(index, Phase::Live(Attempt::started(*number, *epoch, rung.clone(), at)));
         let task = &mut run.tasks[index as usize];
         task.attempts = *number;
-        task.parked_for = None;
+        (task.parked_for, task.parked_until) = (None, None);
         task.resumed_by = Some(rung.clone());
         if *rung == Rung::HandOver {
             // It is not gone back to.
@@ -236,8 +236,9 @@ fn apply_attempt(run: &mut Run, index: Index, at: Timestamp, fact: &Fact) {
             attempt.held = None;
         }
         Fact::AttemptEnding { reason, .. } => {
+            let held = attempt.held.take().filter(|_| matches!(reason, EndReason::Limit { .. }));
+            task.parked_until = held.and_then(|held| held.until);
             attempt.stage = Stage::Ending(reason.clone());
-            attempt.held = None;
         }
         _ => {}
     }

@@ -34,6 +34,25 @@ impl Core {
         records
     }
 
+    /// Gives up what waits at the gateway, where nobody stays to answer it: each such attempt is parked as for a hold that takes
+    /// too long. With `all`, whatever is at work is, since something is in the way of everything: it waits with its next request.
+    pub(crate) fn park(&self, all: bool, now: Timestamp) -> Vec<Record> {
+        let mut records = Vec::new();
+        for run in self.runs.values().filter(|run| run.mode == Mode::Running) {
+            for task in run.active() {
+                let Phase::Live(attempt) = &task.phase else { continue };
+                let reason = match (&attempt.stage, &attempt.held) {
+                    (Stage::Working, Some(held)) => EndReason::Limit { class: held.class },
+                    (Stage::Working, None) if all => EndReason::Parked,
+                    _ => continue,
+                };
+                let fact = Fact::AttemptEnding { number: attempt.number, reason };
+                records.push(Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact });
+            }
+        }
+        records
+    }
+
     fn reopen(&self, now: Timestamp) -> Vec<Record> {
         let due = self.accounts.iter().filter(|(_, window)| window.is_due(now));
         due.map(|(account, _)| Record { at: now, stream: Stream::Account(account.clone()), fact: Fact::AccountOpened })

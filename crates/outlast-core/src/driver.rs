@@ -65,6 +65,17 @@ impl From<Command> for Input {
     }
 }
 
+/// What is parked, although its run goes on: nobody stays to look after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parks {
+    /// Nothing.
+    Nothing,
+    /// Attempts whose request is held.
+    Held,
+    /// Every attempt that is at work.
+    All,
+}
+
 /// The one owner of the state.
 #[derive(Debug)]
 pub struct Driver<S, E> {
@@ -73,6 +84,7 @@ pub struct Driver<S, E> {
     effects: E,
     in_flight: Operations,
     starts: bool,
+    parks: Parks,
     /// Whether something is not started for want of room.
     is_held_up: bool,
 }
@@ -80,7 +92,15 @@ pub struct Driver<S, E> {
 impl<S: Store, E: Effects> Driver<S, E> {
     /// A driver over a state that was replayed from `store`. Nothing is in flight yet.
     pub const fn new(core: Core, store: S, effects: E) -> Self {
-        Self { core, store, effects, in_flight: Operations::new(), starts: true, is_held_up: false }
+        Self {
+            core,
+            store,
+            effects,
+            in_flight: Operations::new(),
+            starts: true,
+            parks: Parks::Nothing,
+            is_held_up: false,
+        }
     }
 
     /// The same driver, but it starts no attempt: what is alive is looked after, and what a person asks for is done.
@@ -88,6 +108,11 @@ impl<S: Store, E: Effects> Driver<S, E> {
     pub const fn without_starts(mut self) -> Self {
         self.starts = false;
         self
+    }
+
+    /// Parks from now on, and starts nothing meanwhile: for whoever wants to leave, and may change their mind.
+    pub const fn parks(&mut self, parks: Parks) {
+        self.parks = parks;
     }
 
     /// What is true.
@@ -130,13 +155,17 @@ impl<S: Store, E: Effects> Driver<S, E> {
         self.commit(&mut batch)?;
         let has_room = self.store.has_room();
         let mut held_up = false;
+        let may_start = self.starts && self.parks == Parks::Nothing;
         loop {
             let mut records = self.core.decide(now);
             records.retain(|record| {
                 let starts = matches!(record.fact, Fact::AttemptStarted { .. });
-                held_up |= starts && self.starts && !has_room;
-                !starts || self.starts && has_room
+                held_up |= starts && may_start && !has_room;
+                !starts || may_start && has_room
             });
+            if records.is_empty() && self.parks != Parks::Nothing {
+                records = self.core.park(self.parks == Parks::All, now);
+            }
             if records.is_empty() {
                 break;
             }

@@ -60,6 +60,9 @@ pub struct Task {
     /// The limit that its last attempt was parked for, or that its agent reported, until the next one begins.
     #[serde(default)]
     pub parked_for: Option<Class>,
+    /// When what it was parked for was said to end.
+    #[serde(default)]
+    pub parked_until: Option<Timestamp>,
     /// Main turns so far.
     pub turns: u32,
     /// What it consumed so far.
@@ -256,6 +259,7 @@ impl Task {
             resumed_by: None,
             last_failure: None,
             parked_for: None,
+            parked_until: None,
             turns: 0,
             usage: Usage::default(),
             paid_again: PaidAgain::default(),

@@ -430,7 +430,7 @@ impl Context {
 
     /// Tells whoever listens that nothing is started until the disk has room.
     pub(crate) fn note_no_room(&self) {
-        let what = "the disk is full: nothing more is started".to_owned();
+        let what = format!("{}: nothing more is started", crate::room::lacking());
         drop(self.trouble.send(Trouble { task: None, what, no_space: true, again: true }));
     }
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::held_up::Why;
 use crate::home::{Holder, Home, RepoHome};
 use crate::obstacle::{NOTHING_LOST, Obstacle, checkout};
+use crate::room;
 use crate::store::replay;
 
 /// The diagnostic of an error.
@@ -24,11 +25,11 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::Journal(error) => journal(error),
         Error::Unreadable { .. } => plain("journal/damaged", ExitCode::Journal)
             .fix("update outlast, or restore journal.db from a backup; nothing was changed"),
+        Error::File { .. } | Error::NoRoom { .. } | Error::Git(_) if error.is_no_space() => {
+            room::make_some(plain(DISK_FULL, ExitCode::Host), "outlast resume")
+        }
         Error::Git(error) => git(error),
         Error::Rejected(rejection) => rejected(rejection),
-        Error::File { .. } | Error::NoRoom { .. } if error.is_no_space() => {
-            plain(DISK_FULL, ExitCode::Host).fix("free some space, then: outlast resume")
-        }
         Error::File { .. }
         | Error::NoRoom { .. }
         | Error::Process(_)
@@ -187,19 +188,24 @@ fn held_lock(stderr: &str) -> Option<&str> {
 
 /// What is said where a run is at rest but for what the disk has no room for.
 pub fn not_all_kept() -> Diagnostic {
-    let what = "the disk is full: what its agents did last is in their workspaces, and cannot be kept beside them yet";
-    Diagnostic::error(DISK_FULL, ExitCode::Host, what)
-        .because("nothing is lost, no task has failed and no try is used")
-        .fix("free some space, then: outlast resume")
+    let why = room::lacking();
+    let what = format!("{why}: what its agents did last is in their workspaces, and cannot be kept beside them yet");
+    let told = Diagnostic::error(DISK_FULL, ExitCode::Host, what)
+        .because("nothing is lost, no task has failed and no try is used");
+    room::make_some(told, "outlast resume")
 }
 
 /// What is said where the journal has no room for what is asked.
 pub fn nothing_on_record() -> Diagnostic {
-    let what = "the disk is full: nothing can be put on record, and what was asked for is done when there is room";
-    Diagnostic::error("journal/full", ExitCode::Host, what)
-        .because("agents wait with their next request; nothing is lost")
-        .fix("free some space: everything goes on by itself then")
-        .fix("Ctrl-C where the run was started leaves it at once; go on with: outlast resume")
+    let why = room::lacking();
+    let what = format!("{why}: nothing can be put on record, and what was asked for is done when there is room");
+    let told = Diagnostic::error("journal/full", ExitCode::Host, what)
+        .because("agents wait with their next request; nothing is lost");
+    let told = match outlast_process::file_size::limit() {
+        None => told.fix("free some space: everything goes on by itself then"),
+        Some(_) => room::make_some(told, "outlast resume"),
+    };
+    told.fix("Ctrl-C where the run was started leaves it at once; go on with: outlast resume")
 }
 
 fn journal(error: &outlast_journal::Error) -> Diagnostic {
@@ -211,7 +217,10 @@ fn journal(error: &outlast_journal::Error) -> Diagnostic {
         Journal::Newer { .. } => ("journal/newer", ExitCode::Journal, "update outlast"),
         Journal::Missing { .. } => ("run/none", ExitCode::NotFound, "outlast run"),
         Journal::Locked { path, pid } => return locked(error, path, *pid),
-        Journal::NoSpace { .. } => (DISK_FULL, ExitCode::Host, "free some space, then: outlast resume"),
+        Journal::NoSpace { .. } => {
+            let told = Diagnostic::error(DISK_FULL, ExitCode::Host, error.to_string());
+            return room::make_some(told, "outlast resume");
+        }
         Journal::Stopped { .. } => ("journal/stopped", ExitCode::Host, "outlast resume"),
         _ => return Diagnostic::error("outlast/defect", ExitCode::Defect, error.to_string()),
     };

@@ -160,12 +160,14 @@ impl Error {
         !matches!(self, Self::Ended | Self::Stopped | Self::Busy)
     }
 
-    /// Whether the disk is full.
+    /// Whether the disk is full, or a file may not become as large as it has to (`ulimit -f`).
     pub fn is_no_space(&self) -> bool {
         match self {
             Self::File { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+                use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+                matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
             }
+            Self::Git(error) => error.is_disk_full(),
             Self::NoRoom { .. } | Self::Journal(outlast_journal::Error::NoSpace { .. }) => true,
             _ => false,
         }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
+use outlast_api::Diagnostic;
+use outlast_process::file_size;
 
 use crate::error::Error;
 
@@ -72,6 +74,30 @@ pub(crate) fn check(folder: &Path) -> Result<(), Error> {
         None => Ok(()),
         Some(Full { folder, free, .. }) => Err(Error::NoRoom { folder, free }),
     }
+}
+
+/// Why nothing more can be written, as far as that is known: a limit of this process looks like a full disk to whatever meets
+/// it.
+pub fn lacking() -> String {
+    match file_size::limit() {
+        None => "the disk is full".to_owned(),
+        Some(limit) => format!("the disk is full, or a file is as large as it may be ({})", named(limit)),
+    }
+}
+
+/// Adds what gives room, and what to do then.
+pub(crate) fn make_some(told: Diagnostic, then: &str) -> Diagnostic {
+    let told = match file_size::limit() {
+        None => told,
+        Some(limit) => told
+            .because(format!("no file may become larger here than {}", named(limit)))
+            .fix(format!("ulimit -f unlimited && {then}    # in a new shell, where this one refuses to raise it")),
+    };
+    told.fix(format!("free some space, then: {then}"))
+}
+
+fn named(limit: u64) -> String {
+    format!("{}, `ulimit -f`", Space::Bytes(limit))
 }
 
 const fn floor(size: u64, most: u64) -> u64 {

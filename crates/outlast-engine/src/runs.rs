@@ -2,8 +2,9 @@
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::desired::Step;
+use outlast_core::driver::Parks;
 use outlast_core::run::{Mode, Run};
-use outlast_core::task::{Phase, Task};
+use outlast_core::task::{Phase, Stage, Task};
 use outlast_core::{Core, RunId, TaskId, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -95,16 +96,38 @@ pub async fn leave_at_rest(engine: &LoopHandle, run: &RunId) -> Result<bool, Err
     engine.leave(rests).await
 }
 
-/// As [`leave_at_rest`], for a run of which everything that is left waits: agents that are held go on under their shims. What
-/// is being parked is parked first, also where somebody asks for that in this very moment.
+/// Parks what waits at the gateway, since nobody is going to be there to answer it: an agent that is left to its shim costs
+/// memory, and its clocks stand still, for as long as no engine comes. With `all`, whatever else is at work is parked too, since
+/// something is in the way of everything. What cannot be kept now is what the next engine begins with.
+///
+/// # Errors
+/// As [`until_settled`].
+pub async fn park_waiting(engine: &LoopHandle, run: &RunId, all: bool) -> Result<Rest, Error> {
+    engine.park(if all { Parks::All } else { Parks::Held }).await?;
+    let (id, at_work, held_up) = (run.clone(), engine.at_work().clone(), engine.held_up().clone());
+    let is_parking = |task: &Task| match &task.phase {
+        Phase::Live(attempt) => attempt.held.is_some() || matches!(attempt.stage, Stage::Ending(_)),
+        _ => false,
+    };
+    until(engine, move |core| match core.run(&id) {
+        Some(run) if run.active().any(is_parking) => {
+            all_held_up(core, run, &at_work, &held_up).map(|told| Rest::HeldUp(Box::new(told)))
+        }
+        _ => Some(Rest::Settled),
+    })
+    .await
+}
+
+/// As [`leave_at_rest`], for a run of which everything that is left waits, parked (see [`park_waiting`]). What is being parked
+/// is parked first, also where somebody asks for that in this very moment.
 ///
 /// # Errors
 /// As [`leave_at_rest`].
 pub async fn leave_waiting(engine: &LoopHandle, run: &RunId) -> Result<bool, Error> {
     let (id, at_work) = (run.clone(), engine.at_work().clone());
     let waits = move |core: &Core| {
-        core.run(&id).is_none_or(|run| only_waits(core, run, now()) || rests(core, run, &at_work))
-            && !parks(core, &at_work)
+        let is_parked = |run: &Run| only_waits(core, run, now()) && run.active().next().is_none();
+        core.run(&id).is_none_or(|run| is_parked(run) || rests(core, run, &at_work)) && !parks(core, &at_work)
     };
     engine.leave(waits).await
 }

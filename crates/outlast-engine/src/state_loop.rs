@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
-use outlast_core::driver::{Answer, Driver, Effects, Input, Store};
+use outlast_core::driver::{Answer, Driver, Effects, Input, Parks, Store};
 use outlast_core::{Core, Record, Timestamp};
 use outlast_gateway::{Ask, Denied};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -50,6 +50,8 @@ pub(crate) enum Message {
     Settled(String, Option<Command>),
     /// A look at the state.
     Look(Box<dyn FnOnce(&Core) + Send>),
+    /// Park this from now on; answered once it is on record.
+    Park(Parks, oneshot::Sender<()>),
     /// Take no more wishes, if this still holds.
     Leave(Box<dyn FnOnce(&Core) -> bool + Send>),
     /// The end.
@@ -182,6 +184,16 @@ impl LoopHandle {
         answer.await.map_err(|_| Error::Stopped)
     }
 
+    /// Has the engine park this from now on, although its run goes on, and start nothing meanwhile.
+    ///
+    /// # Errors
+    /// Where the engine has stopped.
+    pub async fn park(&self, parks: Parks) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.sender.send(Message::Park(parks, reply)).map_err(|_| Error::Stopped)?;
+        answer.await.map_err(|_| Error::Stopped)
+    }
+
     pub(crate) fn stop(&self) {
         drop(self.sender.send(Message::Stop));
     }
@@ -206,10 +218,11 @@ where
     let mut leaving = false;
     loop {
         let now = now();
-        let Sorted { inputs, replies, leaves, askers, stop } = sort(batch, &mut asks, driver.core(), leaving);
+        let Sorted { inputs, replies, parks, leaves, askers, stop } = sort(batch, &mut asks, driver.core(), leaving);
         // Requests that a closing gateway lets go of still wait, with their shims: that is no news.
         let held = if leaving { Vec::new() } else { asks.news(driver.core(), now) };
         let told = inputs.len();
+        parks.iter().for_each(|(parks, _)| driver.parks(*parks));
         let inputs = inputs.into_iter().chain(held.into_iter().map(Input::from)).collect();
         match driver.step(now, inputs) {
             Ok(answers) => {
@@ -225,6 +238,9 @@ where
                 }
                 return Err(error);
             }
+        }
+        for (_, reply) in parks {
+            reply.send(()).unwrap_or_default();
         }
         // After the step, so that turns are counted that ended just now; before new ones are let go.
         for (ask, reply) in askers {
@@ -262,6 +278,8 @@ struct Sorted {
     inputs: Vec<Input>,
     /// Who waits for the input of the same place.
     replies: Vec<Option<Reply>>,
+    /// What is to be parked, and who waits until that is on record.
+    parks: Vec<(Parks, oneshot::Sender<()>)>,
     leaves: Vec<Leave>,
     /// Who wants to know whose turn a request is, once what came before it is true.
     askers: Vec<(Arc<Ask>, oneshot::Sender<Option<Turn>>)>,
@@ -293,6 +311,7 @@ fn sort(batch: Vec<Message>, asks: &mut Asks, core: &Core, leaving: bool) -> Sor
             Message::Asker(ask, reply) => sorted.askers.push((ask, reply)),
             Message::Knows(path, key, reply) => drop(reply.send(asks.knows(core, path.as_deref(), &key))),
             Message::Look(look) => look(core),
+            Message::Park(parks, reply) => sorted.parks.push((parks, reply)),
             Message::Leave(leave) => sorted.leaves.push(leave),
             Message::Stop => sorted.stop = true,
         }

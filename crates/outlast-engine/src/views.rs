@@ -316,9 +316,11 @@ fn reason(core: &Core, run: &Run, task: &Task, way: &InTheWay, now: Timestamp) -
         Some(Why::LandingRefused { cause, detail }) => say(cause.name(), detail, None),
         Some(Why::Failed { failure: f }) => failure(f, None),
         Some(Why::Blocked { by }) => say("blocked", format!("`{by}` came to no result"), None),
-        Some(Why::Starting | Why::Working | Why::Verifying | Why::Review | Why::LandingQueue | Why::Over) | None => {
-            none
-        }
+        // No engine is there to start it, or its turn has just come.
+        Some(Why::Starting) => task.parked_for.map_or(none, |class| {
+            say(class.name(), "its agent was parked while its request waited".to_owned(), task.parked_until)
+        }),
+        Some(Why::Working | Why::Verifying | Why::Review | Why::LandingQueue | Why::Over) | None => none,
     }
 }
 

@@ -119,15 +119,15 @@ pub enum Error {
 }
 
 impl Error {
-    /// Tells whether the disk is full: the run pauses, and nothing has half happened.
+    /// Tells whether the disk is full, or a file may not become as large as it has to: the run waits, and nothing has half
+    /// happened.
     pub fn is_disk_full(&self) -> bool {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "File too large"];
         match self {
-            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge),
             // strerror(3) in the C locale, which every git of ours runs in.
-            Self::Git { stderr, .. } => {
-                stderr.contains("No space left on device") || stderr.contains("Disk quota exceeded")
-            }
+            Self::Git { stderr, .. } => SAID.iter().any(|said| stderr.contains(said)),
             _ => false,
         }
     }

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,15 +63,20 @@ fn unconfirmed(extended: i32) -> bool {
 }
 
 fn is_lack_of_space(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    // A file that may not become larger (`ulimit -f`) takes no more than one on a full disk does.
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
-/// Whether the file system of `path` has no room: SQLite reports some full disks as a bare I/O error without its cause,
-/// so a file written beside the journal has to tell.
+/// Whether the file system of `path` has no room, or the file may not become larger: SQLite reports both as a bare I/O error
+/// without its cause, so a file written beside the journal has to tell.
 fn is_full(path: &Path) -> bool {
     let probe = beside(path, ".probe");
+    let len = |path: &Path| std::fs::metadata(path).map_or(0, |facts| facts.len());
+    let largest = len(path).max(len(&beside(path, "-wal")));
     let written = File::create(&probe).and_then(|mut file| {
         file.write_all(&[0x5a; PROBE_LEN])?;
+        // As large as the journal would become; what lies between is a hole.
+        file.write_all_at(&[0x5a; PROBE_LEN], largest)?;
         file.sync_all()
     });
     // A probe that cannot be removed tells nothing about space, and holds no data.

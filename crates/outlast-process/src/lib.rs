@@ -11,6 +11,7 @@ mod client;
 mod containment;
 mod error;
 mod exit;
+pub mod file_size;
 pub mod files;
 mod hold;
 mod launch_file;

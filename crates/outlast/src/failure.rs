@@ -10,6 +10,14 @@ use crate::{logfile, text};
 /// What the system says of a disk that takes no more.
 const DISK_FULL: &str = "No space left on device";
 
+/// What it says of a file that may not become larger.
+const TOO_LARGE: &str = "File too large";
+
+/// What a diagnostic tells.
+fn texts(told: &Diagnostic) -> impl Iterator<Item = &String> {
+    std::iter::once(&told.what).chain(&told.why)
+}
+
 /// Why a command could not do what was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure(Box<Diagnostic>);
@@ -25,10 +33,12 @@ impl Failure {
         }
         let code = ExitCode::from(self.0.exit.number());
         // Room or inodes: the system has one word for both.
-        let is_full = std::iter::once(&self.0.what).chain(&self.0.why).any(|text| text.contains(DISK_FULL));
-        if is_full && self.0.fix.is_empty() {
+        if texts(&self.0).any(|text| text.contains(DISK_FULL)) && self.0.fix.is_empty() {
             self = self
                 .fix("df -h; df -i    # which disk has no room, or no inodes, left; free some, then: the same again");
+        }
+        if texts(&self.0).any(|text| text.contains(TOO_LARGE)) && self.0.fix.is_empty() {
+            self = self.fix("ulimit -f unlimited    # in the shell that starts it, then: the same again");
         }
         // A closed pipe must not turn one failure into another.
         let told = if json {

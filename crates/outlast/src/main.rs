@@ -34,6 +34,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     outlast_gateway::keep_little();
+    // Where this is refused, too large a file ends the process: nothing is worse than before.
+    outlast_process::file_size::fail_beyond_limit().unwrap_or_default();
     // Before anything else exists in this process: shims are forked from what it is now, small and without a thread.
     let spawner = Spawner::fork_early();
     outlast_process::open_files::raise_limit();

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast_api::{Act, Diagnostic, ExitCode, Status, rfc3339};
+use outlast_core::driver::Parks;
 use outlast_core::{Core, Record, RunId, TaskId};
 use outlast_engine::{
     DISK_FULL, Engine, LoopHandle, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, RepoHome, Rest, STORE_GONE, TRIED_AGAIN,
-    Trouble, leave_at_rest, leave_waiting, not_all_kept, others_at_work, perform, unless_full, until_held_up,
-    until_parked, until_settled,
+    Trouble, lacking, leave_at_rest, leave_waiting, not_all_kept, others_at_work, park_waiting, perform, unless_full,
+    until_held_up, until_parked, until_settled,
 };
+use outlast_process::file_size;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -127,14 +129,24 @@ impl Watch {
                     if let Parked::HeldUp(told) = self.park_others(engine.handle(), run).await? {
                         return leave_held_up(engine, run, stay, places, &told).await;
                     }
+                    match self.park_waiting(engine.handle(), run, false).await? {
+                        Parked::HeldUp(told) => return leave_held_up(engine, run, stay, places, &told).await,
+                        Parked::Left => break None,
+                        Parked::AtRest => {}
+                    }
                     // Where the journal waits for room the loop does: the disk tells of that.
                     if unless_full(engine.handle(), leave_waiting(engine.handle(), run)).await? == Some(true) {
                         say(&left_waiting(engine.handle(), run).await?);
                         break None;
                     }
+                    // Something has come up meanwhile that goes on.
+                    engine.handle().park(Parks::Nothing).await?;
                 }
                 Ended::HeldUp(told) => {
                     self.park_others(engine.handle(), run).await?;
+                    if stay.no_wait {
+                        self.park_waiting(engine.handle(), run, true).await?;
+                    }
                     return leave_held_up(engine, run, stay, places, &told).await;
                 }
                 Ended::Signal(code) => {
@@ -226,6 +238,18 @@ impl Watch {
         }
     }
 
+    /// Parks what waits, or all that is at work: no agent is left to a gateway that nobody promises to bring back.
+    async fn park_waiting(&mut self, engine: &LoopHandle, run: &RunId, all: bool) -> Result<Parked, Failure> {
+        tokio::select! {
+            parked = unless_full(engine, park_waiting(engine, run, all)) => Ok(match parked? {
+                Some(Rest::Settled) => Parked::AtRest,
+                Some(Rest::HeldUp(told)) => Parked::HeldUp(told),
+                None => Parked::HeldUp(Box::new(not_all_kept())),
+            }),
+            _ = self.signals.next() => Ok(Parked::Left),
+        }
+    }
+
     async fn park_all(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
         let own = self.park(engine, run).await?;
         if own == Parked::Left {
@@ -284,9 +308,11 @@ async fn leave_held_up(
     }
     show(home, run, stay, places)?;
     if told.code == not_all_kept().code {
+        let (why, limited) =
+            (lacking(), file_size::limit().map_or("", |_| ", with `ulimit -f unlimited` in its shell"));
         say(&format!(
-            "the disk is full: not everything could be kept or put on record. Nothing is lost: what agents did last is in \
-             their workspaces, no task has failed and no try is used. Free some space, then: outlast resume {run}"
+            "{why}: not everything could be kept or put on record. Nothing is lost: what agents did last is in \
+             their workspaces, no task has failed and no try is used. Free some space, then: outlast resume {run}{limited}"
         ));
     } else {
         say(text::diagnostic(told).trim_end());
@@ -334,7 +360,11 @@ async fn next(troubles: &mut Option<broadcast::Receiver<Trouble>>) -> Trouble {
 
 fn told(trouble: &Trouble) -> String {
     let again = if trouble.again { "; it is tried again" } else { "" };
-    let advice = if trouble.no_space { "; free some space" } else { "" };
+    let advice = match (trouble.no_space, file_size::limit()) {
+        (false, _) => "",
+        (true, None) => "; free some space",
+        (true, Some(_)) => "; free some space, or stop it and start it again after `ulimit -f unlimited`",
+    };
     let task = trouble.task.as_ref().map_or_else(String::new, |task| format!("{task}: "));
     format!("{task}{}{again}{advice}", trouble.what)
 }
@@ -352,8 +382,10 @@ async fn left_waiting(engine: &LoopHandle, run: &RunId) -> Result<String, Failur
     let id = run.clone();
     let first = move |core: &Core| core.run(&id).and_then(|run| outlast_engine::first_reset(core, run, now()));
     let at = engine.look(first).await?.map(|at| format!(", the first until {}", rfc3339(at))).unwrap_or_default();
-    let goes_on = format!("go on then with: outlast resume {run}");
-    Ok(format!("everything that is left waits{at}, and nothing goes on without an engine; {goes_on}"))
+    let goes_on = format!("outlast resume {run}");
+    Ok(format!(
+        "everything that is left waits{at}; agents are parked with their work, and nothing goes on without an engine: {goes_on}"
+    ))
 }
 
 async fn only_waits(engine: &LoopHandle, run: &RunId) -> Result<bool, Failure> {

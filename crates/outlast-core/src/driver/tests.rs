@@ -70,6 +70,29 @@ fn news_of_different_tasks_share_a_commit() {
 }
 
 #[test]
+fn who_leaves_parks_what_waits_and_starts_nothing_until_they_stay() {
+    let journal =
+        "run\n task a quota=max\n task b\n task c\n a start 1\n b start 1\n a session 1 s\n a held 1 overload 9000";
+    let (mut driver, paper) = driver(journal);
+    driver.parks(Parks::Held);
+    driver.step(Timestamp::EPOCH, Vec::new()).unwrap();
+    assert_eq!(paper.0.borrow().0, [["a ending 1 limit overload"]]);
+    driver.step(Timestamp::EPOCH, vec![news("a", AttemptNews::Ended), news("b", held())]).unwrap();
+    assert_eq!(paper.0.borrow().0[1..], [vec!["a ended 1", "b held 1 overload"], vec!["b ending 1 limit overload"]]);
+    let task = driver.core().run(&run()).unwrap().tasks[0].clone();
+    assert_eq!((task.state(), task.parked_until), ("parked", Some(Timestamp::from_millis(9000))));
+    assert_eq!((task.tries_used, task.session.as_deref()), (0, Some("s")));
+    driver.parks(Parks::Nothing);
+    driver.step(Timestamp::EPOCH, Vec::new()).unwrap();
+    assert_eq!(paper.0.borrow().0[3..], [["a start 2 session s", "c start 1 fresh"]]);
+    assert_eq!(driver.core().run(&run()).unwrap().tasks[0].parked_until, None);
+    // Something is in the way of everything: what is at work is not left alone either.
+    driver.parks(Parks::All);
+    driver.step(Timestamp::EPOCH, Vec::new()).unwrap();
+    assert_eq!(paper.0.borrow().0[4..], [["a ending 2 parked", "c ending 1 parked"]]);
+}
+
+#[test]
 fn what_undoes_an_earlier_input_of_the_batch_is_not_lost() {
     let (mut driver, paper) = driver("run\n task a\n a start 1");
     driver.step(Timestamp::EPOCH, vec![news("a", held()), news("a", AttemptNews::Released)]).unwrap();

@@ -33,6 +33,12 @@ pub(crate) fn ignore_terminal() -> nix::Result<()> {
     Ok(())
 }
 
+/// Ignores what a write beyond the largest file size sends, so that the write fails with EFBIG instead.
+pub(crate) fn ignore_file_size() -> nix::Result<()> {
+    // SAFETY: ignoring runs no code of ours.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.map(drop)
+}
+
 /// Blocks `signals`, to be taken from a descriptor or waited for; a child inherits this until [`reset`].
 pub(crate) fn block(signals: &[Signal]) -> nix::Result<SigSet> {
     let mut set = SigSet::empty();

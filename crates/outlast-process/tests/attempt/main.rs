@@ -21,6 +21,8 @@ use outlast_process::Spawner;
 
 fn main() -> ExitCode {
     support::leak_a_descriptor();
+    // As the binary does: what it ignores must not reach a program.
+    outlast_process::file_size::fail_beyond_limit().expect("a signal can be ignored");
     let spawner: &'static Spawner = Box::leak(Box::new(Spawner::fork_early().expect("the spawner is forked first")));
     if let Some(attempt) = std::env::var_os(engine::ENGINE_VARIABLE) {
         engine::play_engine(spawner, attempt.as_ref());

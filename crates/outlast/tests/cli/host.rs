@@ -2,7 +2,7 @@
 
 use outlast_engine::Home;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Ran};
 
 const PLAN: &str = "[agent.a]\nkind = \"claude-code\"\n[[task]]\nid = \"t\"\ngoal = \"g\"\n";
 
@@ -70,4 +70,20 @@ fn progress_is_for_agents_and_says_so_elsewhere() {
     let bench = Bench::new();
     bench.run(&["progress", "done", "imports"]).ends(2).says("this is no attempt of a task").says("outlast status");
     bench.run(&["progress"]).ends(2).says("OUTLAST_PROGRESS_FILE is not set");
+}
+
+#[test]
+fn a_limit_of_how_large_files_may_be_ends_nothing_in_silence() {
+    let bench = Bench::new();
+    bench.plan(&PLAN.replace("claude-code\"", "command\"\ncommand = [\"cp\", \"{goal_file}\", \"made.txt\"]"));
+    for blocks in [0, 8] {
+        let mut limited = bench.env.command("sh");
+        limited
+            .arg("-c")
+            .arg(format!("ulimit -f {blocks} && exec \"$0\" run --yes"))
+            .arg(env!("CARGO_BIN_EXE_outlast"));
+        let told = Ran::of(limited.current_dir(bench.repo.dir())).ends(12).says("do: ");
+        assert!(told.stderr.contains("ulimit -f unlimited"), "{told:#?}");
+    }
+    bench.run(&["run", "--yes"]).ends(0);
 }

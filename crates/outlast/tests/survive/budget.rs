@@ -183,8 +183,8 @@ fn known_limits_are_kept_before_the_provider_has_to_refuse() {
     world.run(&["run", "--yes", "--no-wait"]).ends(6);
     assert_eq!(world.provider.bill().total.requests, 3);
     let states = world.states();
-    let held = states.iter().find(|(_, state)| state == "held").unwrap_or_else(|| panic!("{states:?}"));
-    let task = world.task(&held.0);
+    let parked = states.iter().find(|(_, state)| state == "parked").unwrap_or_else(|| panic!("{states:?}"));
+    let task = world.task(&parked.0);
     assert!(task["cause"] == "minute_limit" && task["reset_at"].is_string(), "{task:#}");
     // The minute is the account's, not the engine's. On a machine that is very slow it may be over by now.
     let resumed = world.run(&["resume", "--no-wait"]);

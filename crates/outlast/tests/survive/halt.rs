@@ -303,8 +303,9 @@ fn a_run_that_need_not_wait_leaves_with_6_and_goes_on_later() {
     world.plan(&Plan::new("land = \"auto\"").part("one"));
     world.run(&["run", "--yes", "--no-wait"]).ends(6);
     let task = world.task("one");
-    assert_eq!((&task["state"], &task["cause"]), (&"held".into(), &"minute_limit".into()), "{task:#}");
+    assert_eq!((&task["state"], &task["cause"]), (&"parked".into(), &"minute_limit".into()), "{task:#}");
     assert!(task["reset_at"].is_string(), "{task:#}");
+    world.nothing_is_left();
     world.run(&["resume"]).ends(0);
     world.all_are("landed");
     world.nothing_is_left();
@@ -444,4 +445,20 @@ fn an_engine_that_has_a_journal_is_named_with_the_command_that_ends_it() {
         parked_with_its_work(&world);
         goes_on(&world);
     }
+}
+
+#[test]
+fn a01_who_need_not_wait_leaves_no_agent_behind_whose_request_waits() {
+    let refuse = Fault::Refuse { reason: RefusalKind::MinuteLimit, seconds: Some(5) };
+    let rule = Rule { when: When { step: Some(2), ..When::default() }, fault: refuse, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    let script = "write parts/one.txt \"part one\\n\"\nwrite parts/two.txt \"part two\\n\"";
+    world.plan(&Plan::new("land = \"auto\"").task("works", script, "writes = [\"parts/**\"]\nretries = 0"));
+    world.run(&["run", "--yes", "--no-wait"]).ends(6).says("everything that is left waits").says("parked");
+    let task = parked_with_its_work(&world);
+    assert_eq!(task["cause"], "minute_limit", "{task:#}");
+    assert!(task["reset_at"].is_string() && task["checkpoint"].is_string(), "{task:#}");
+    assert_eq!(world.status()["state"], "parked");
+    world.run(&["status"]).ends(0).says("no engine is running").says("outlast resume");
+    goes_on(&world);
 }
