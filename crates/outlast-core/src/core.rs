@@ -356,7 +356,10 @@ fn apply_landing(run: &mut Run, index: Index, fact: &Fact) {
     let phase = run.tasks[index as usize].phase.clone();
     match (fact, phase) {
         (Fact::LandRequested, Phase::Done(finished)) => {
-            run.set_phase(index, Phase::Done(Finished { wanted: true, refused: None, ..finished }));
+            // In the order in which they are asked for.
+            run.results += 1;
+            let order = run.results;
+            run.set_phase(index, Phase::Done(Finished { wanted: true, refused: None, order, ..finished }));
         }
         (Fact::LandingStarted { old, new }, Phase::Done(finished)) => {
             run.set_phase(index, Phase::Landing { finished, old: old.clone(), new: new.clone() });

@@ -25,10 +25,11 @@ impl Core {
             endings(self, run, now, &mut records);
             if run.mode == Mode::Running {
                 self.starts(run, now, &mut records);
-                if records.is_empty() && run.is_settled() {
-                    let fact = Fact::RunFinished { state: verdict(run) };
-                    records.push(Record { at: now, stream: Stream::Run(run.id.clone()), fact });
-                }
+            }
+            // Also one that is paused or stopped, once what was left of it is given up: there is nothing to go on with.
+            if !matches!(run.mode, Mode::Finished(_)) && records.is_empty() && run.is_settled() {
+                let fact = Fact::RunFinished { state: verdict(run) };
+                records.push(Record { at: now, stream: Stream::Run(run.id.clone()), fact });
             }
         }
         records

@@ -28,7 +28,7 @@ pub struct Run {
     pub mode: Mode,
     /// Its tasks in the plan's order.
     pub tasks: Vec<Task>,
-    /// How many results were verified: the order in which they land.
+    /// How many results were verified or asked for by a person: the order in which they land.
     pub results: u64,
     /// What it may spend, and what it has spent.
     pub purse: Purse,

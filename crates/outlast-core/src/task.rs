@@ -145,7 +145,8 @@ pub enum Phase {
 pub struct Finished {
     /// The commit in `store.git`.
     pub result: Oid,
-    /// Its place in the order of verified results of the run.
+    /// Its place in the order in which the run's results land: that in which they were verified, and from then on that in
+    /// which a person has asked for them.
     pub order: u64,
     /// Whether it is to land.
     pub wanted: bool,

@@ -4,14 +4,16 @@ use std::error::Error as _;
 use std::path::{Path, PathBuf};
 
 use outlast_api::{Diagnostic, ExitCode};
-use outlast_core::RunId;
 use outlast_core::admit::Rejection;
+use outlast_core::run::Run;
+use outlast_core::{RunId, TaskId};
 use outlast_git::{quoted, word};
 use outlast_journal::JournalReader;
 
 use crate::error::Error;
 use crate::held_up::Why;
 use crate::home::{Holder, Home, RepoHome};
+use crate::named::run_anew;
 use crate::obstacle::{NOTHING_LOST, Obstacle, checkout};
 use crate::room;
 use crate::store::replay;
@@ -264,6 +266,36 @@ fn git(error: &outlast_git::Error) -> Diagnostic {
     }
 }
 
+/// The diagnostic of what cannot be done with a task of a run, with what can be done in its place.
+pub fn refusal(rejection: &Rejection, home: &RepoHome, run: &Run) -> Diagnostic {
+    let told = Diagnostic { fix: Vec::new(), ..rejected(rejection) };
+    let id = &run.id;
+    let status = format!("outlast status {id}");
+    match rejection {
+        Rejection::NeedNotLanded { need, .. } => told.fix(format!("outlast land --run {id} {}", word(need.as_str()))),
+        Rejection::NeedWithoutResult { need, .. } => {
+            told.fix(format!("outlast retry --run {id} {}", word(need.as_str())))
+        }
+        // What is given up comes back in another run: in this one it is somebody's decision.
+        Rejection::Illegal { task, state: "stale" | "discarded", .. } => {
+            let anew = run_anew(home, run, &format!("--only {}", word(task.as_str())));
+            told.fix(format!("{anew}    # anew, with what it needs, in a run of its own")).fix(status)
+        }
+        Rejection::Illegal { task, state: "landed", .. } => told.fix(landed_anew(home, run, task)).fix(status),
+        Rejection::Illegal { task, state: "done", .. } => {
+            let task = word(task.as_str());
+            told.fix(format!("outlast land --run {id} {task}")).fix(format!("outlast discard --run {id} {task}"))
+        }
+        _ => told.fix(status),
+    }
+}
+
+/// The command that does a task anew that has landed.
+pub fn landed_anew(home: &RepoHome, run: &Run, task: &TaskId) -> String {
+    let anew = run_anew(home, run, &format!("--only {} --again", word(task.as_str())));
+    format!("{anew}    # does it anew, with what it needs, in a run of its own: paid for again")
+}
+
 fn rejected(rejection: &Rejection) -> Diagnostic {
     let what = rejection.to_string();
     match rejection {
@@ -280,15 +312,6 @@ fn rejected(rejection: &Rejection) -> Diagnostic {
                 .fix(format!("outlast retry {}", word(need.as_str())))
         }
         Rejection::RunExists(_) | Rejection::Stale(..) => Diagnostic::error("outlast/defect", ExitCode::Defect, what),
-        // What is given up comes back in another run: in this one it is somebody's decision.
-        Rejection::Illegal { task, state: "stale" | "discarded", .. } => {
-            let told = Diagnostic::error("task/state", ExitCode::Usage, what);
-            told.fix(format!(
-                "outlast run --only {}    # anew, with what it needs, in a run of its own",
-                word(task.as_str())
-            ))
-            .fix("outlast status")
-        }
         Rejection::Illegal { .. } => Diagnostic::error("task/state", ExitCode::Usage, what).fix("outlast status"),
     }
 }

@@ -13,10 +13,12 @@ use outlast_core::{Oid, RunId, TaskId};
 
 use crate::candidate::{Candidate, run_trailer, task_trailer};
 use crate::copy::Sink as _;
+use crate::in_the_way::without_its_worktree;
 use crate::kept_pack::{self, KeptPack};
 use crate::lock::Lock;
 use crate::shell::{quoted, word};
 use crate::source::Source;
+use crate::user::FOLDER_GONE;
 use crate::{Error, Result, Store, UserRepo, Worktree, copy, durable, oid};
 
 /// Most commits between the old tip and the present one that are searched for a trailer.
@@ -107,11 +109,17 @@ impl UserRepo {
         }
         let outcome = match self.holders(&step.target)?.as_slice() {
             [] => self.swap(&full, step, &lock)?,
-            [Worktree { path, busy: None }] => self.fast_forward(path.clone(), step, &lock)?,
+            [Worktree { path, busy: None, .. }] => self.fast_forward(path.clone(), step, &lock)?,
             [first, ..] => {
                 let why =
                     first.busy.map_or("several checkouts hold it".to_owned(), |what| format!("a {what} holds it"));
-                MoveOutcome::CheckedOut { path: first.path.clone(), command: command(step), why }
+                let command = match first.busy {
+                    Some(FOLDER_GONE) => {
+                        without_its_worktree(self.root(), &first.path, first.is_locked, &command(step))
+                    }
+                    _ => command(step),
+                };
+                MoveOutcome::CheckedOut { path: first.path.clone(), command, why }
             }
         };
         if outcome == MoveOutcome::Moved {
@@ -252,50 +260,11 @@ impl UserRepo {
         if let Some(lock) = lock {
             commands.push(format!("rm -f {}", quoted(&lock.display().to_string())));
         }
-        let written = self.written_by_halves(checkout, step)?;
-        if !written.is_empty() {
-            let paths: Vec<String> = written.iter().map(|path| quoted(path)).collect();
-            let place = quoted(&checkout.display().to_string());
-            let paths = paths.join(" ");
-            commands.push(format!("git -C {place} --literal-pathspecs stash push --all -- {paths}"));
-        }
+        let (away, back) = self.in_the_way(checkout, step)?.commands(checkout);
+        commands.extend(away);
         commands.push(command(step));
-        Ok(commands.join(" && "))
-    }
-
-    /// The paths of a landing that are not in the checkout as they were before it, also those that git ignores there.
-    fn written_by_halves(&self, checkout: &Path, step: &Move) -> Result<Vec<String>> {
-        let texts = |said: &[u8]| -> Vec<String> {
-            said.split(|&byte| byte == 0)
-                .filter(|part| !part.is_empty())
-                .map(|part| part.to_str_lossy().into())
-                .collect()
-        };
-        let Some(old) = &step.old else { return Ok(Vec::new()) };
-        let git = || self.git().in_checkout(checkout);
-        let changed = git()
-            .args(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old.as_str(), step.new.as_str()])
-            .ok()?;
-        let mut written = Vec::new();
-        // A command line holds so many.
-        for paths in texts(&changed).chunks(500) {
-            let status = [
-                "--no-optional-locks",
-                "--literal-pathspecs",
-                "status",
-                "--porcelain",
-                "-z",
-                "--no-renames",
-                "-uall",
-                "--ignored=matching",
-                "--",
-            ];
-            let said = git().args(status).args(paths).ok()?;
-            // Two letters and a space before each. A folder that is ignored as a whole holds more than what is in the way.
-            let found = texts(&said).into_iter().filter_map(|line| line.get(3..).map(str::to_owned));
-            written.extend(found.filter(|path| paths.contains(path)));
-        }
-        Ok(written)
+        let back = back.map(|back| format!("    # what was yours there, as it was: {back}"));
+        Ok(commands.join(" && ") + &back.unwrap_or_default())
     }
 
     /// Tells where a target stands after a crash during `step`.

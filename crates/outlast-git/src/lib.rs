@@ -19,6 +19,7 @@ mod fill;
 mod filters;
 mod git;
 mod in_progress;
+mod in_the_way;
 mod inside;
 mod integration;
 mod kept_pack;

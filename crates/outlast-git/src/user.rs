@@ -21,6 +21,7 @@ use crate::{Error, Refusal, Result, durable, oid};
 pub use locks::until_let_go;
 pub use looks::has_object;
 pub use pins::pinned_runs;
+pub(crate) use targets::FOLDER_GONE;
 pub use targets::{Target, Worktree};
 
 /// A repository of the user's in a state that outlast works on.

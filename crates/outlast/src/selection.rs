@@ -11,7 +11,7 @@ use outlast_journal::JournalReader;
 use crate::args::TaskSelection;
 use crate::failure::Failure;
 use crate::places::Places;
-use crate::typed::{Given, as_given};
+use crate::typed::as_given_for;
 
 /// A repository's state as its journal tells it.
 pub(crate) struct Journalled {
@@ -139,6 +139,20 @@ fn none(run: Option<&str>) -> Failure {
 /// # Errors
 /// `task/none`, with the newest other run that has such a task.
 pub(crate) fn tasks(journalled: &Journalled, run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
+    let of = |run: &RunId, names: &[&str]| as_given_for(run.as_str(), names, &selection.tasks);
+    tasks_or(journalled, run, selection, &of)
+}
+
+/// The same, where the command for tasks of a run is another than the one that was given.
+///
+/// # Errors
+/// As [`tasks`].
+pub(crate) fn tasks_or(
+    journalled: &Journalled,
+    run: &Run,
+    selection: &TaskSelection,
+    of: &dyn Fn(&RunId, &[&str]) -> String,
+) -> Result<Vec<TaskId>, Failure> {
     if selection.all {
         return Ok(run.tasks.iter().map(|task| task.id.clone()).collect());
     }
@@ -154,19 +168,70 @@ pub(crate) fn tasks(journalled: &Journalled, run: &Run, selection: &TaskSelectio
         }
         // A state that no task is in is an answer; a name that no task has is a mistake.
         if !any && !wish.starts_with("state:") {
-            let what = format!("run `{}` has no task `{wish}`", run.id);
-            let told = Diagnostic::error("task/none", ExitCode::NotFound, what);
-            let told = match journalled.run_with(wish)? {
-                Some(other) => {
-                    let given = as_given("--run", Given::With(other.id.as_str()));
-                    told.because(format!("run `{}` has it", other.id)).fix(given)
-                }
-                None => told,
-            };
-            return Err(told.fix(format!("outlast status {}", run.id)).into());
+            return Err(absent(journalled, run, wish, &selection.tasks, of)?.into());
         }
     }
     Ok(run.tasks.iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(task, _)| task.id.clone()).collect())
+}
+
+/// A task that a run does not have: which other one has it, with the command for what of all that was named is there.
+fn absent(
+    journalled: &Journalled,
+    run: &Run,
+    wish: &str,
+    wishes: &[String],
+    of: &dyn Fn(&RunId, &[&str]) -> String,
+) -> Result<Diagnostic, Failure> {
+    let what = format!("run `{}` has no task `{wish}`", run.id);
+    let mut told = Diagnostic::error("task/none", ExitCode::NotFound, what);
+    if let Some(other) = journalled.run_with(wish)? {
+        told = told.because(format!("run `{}` has it", other.id));
+        let (mut there, mut only_here) = (Vec::new(), Vec::new());
+        for wish in wishes {
+            let matches = matcher(wish)?;
+            let is_in = |run: &Run| run.tasks.iter().any(|task| matches(&task.id, task.state()));
+            match (is_in(other), is_in(run)) {
+                (true, _) => there.push(wish.as_str()),
+                (false, true) => only_here.push(wish.as_str()),
+                (false, false) => {}
+            }
+        }
+        told = told.fix(of(&other.id, &there));
+        if !only_here.is_empty() {
+            told = told.fix(of(&run.id, &only_here));
+        }
+    }
+    Ok(told.fix(format!("outlast status {}", run.id)))
+}
+
+/// These tasks as they were named, what they need before them: a list may be given in any order. Of those that one name
+/// stands for, what was verified first comes first.
+pub(crate) fn needs_first(run: &Run, selection: &TaskSelection, tasks: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
+    let matchers = selection.tasks.iter().map(|wish| matcher(wish)).collect::<Result<Vec<_>, _>>()?;
+    let place = |id: &TaskId| {
+        let task = run.task(id);
+        let named = matchers.iter().position(|matches| task.is_some_and(|task| matches(id, task.state())));
+        (named, task.and_then(|task| task.landing_order()).unwrap_or(u64::MAX))
+    };
+    let mut wanted = tasks.to_vec();
+    wanted.sort_by_key(place);
+    let mut ordered = Vec::new();
+    for task in &wanted {
+        with_needs(run, &wanted, task, &mut ordered);
+    }
+    Ok(ordered)
+}
+
+/// A plan is no circle, and so this ends.
+fn with_needs(run: &Run, wanted: &[TaskId], task: &TaskId, ordered: &mut Vec<TaskId>) {
+    if ordered.contains(task) {
+        return;
+    }
+    let needs = run.task(task).map(|task| task.spec.needs.as_slice()).unwrap_or_default();
+    for need in needs.iter().filter(|need| wanted.contains(need)) {
+        with_needs(run, wanted, need, ordered);
+    }
+    ordered.push(task.clone());
 }
 
 type Matcher = Box<dyn Fn(&TaskId, &str) -> bool>;

@@ -56,9 +56,49 @@ pub(crate) fn as_given(option: &str, how: Given<'_>) -> String {
     words.join(" ")
 }
 
+/// Options of these commands that have a value.
+const VALUED: [&str; 4] = ["--agent", "--run", "--home", "--config"];
+
+/// The command that is being performed, of a run, with those only of the tasks `named` in it that are to be kept.
+pub(crate) fn as_given_for(run: &str, keep: &[&str], named: &[String]) -> String {
+    let words = std::env::args_os().skip(1).map(|given| given.to_string_lossy().into_owned());
+    let words = only(words.collect(), run, keep, named);
+    let words: Vec<String> = std::iter::once("outlast".to_owned()).chain(words.iter().map(|text| word(text))).collect();
+    words.join(" ")
+}
+
+fn only(given: Vec<String>, run: &str, keep: &[&str], named: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut option: Option<String> = None;
+    for given in given {
+        let of = option.take();
+        if of.as_deref() == Some("--run") || given.starts_with("--run=") {
+            continue;
+        }
+        if VALUED.contains(&given.as_str()) {
+            option = Some(given.clone());
+        }
+        let is_another = of.is_none() && named.contains(&given) && !keep.contains(&given.as_str());
+        if given != "--run" && !is_another {
+            words.push(given);
+        }
+    }
+    words.extend(["--run".to_owned(), run.to_owned()]);
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_told_again_for_some_of_its_tasks_and_another_run() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let only = |line: &str, keep: &[&str]| only(words(line), "r2", keep, &words("a b")).join(" ");
+        assert_eq!(only("diff a b --run r1", &["a"]), "diff a --run r2");
+        assert_eq!(only("diff --run=r1 --stat a b", &["a", "b"]), "diff --stat a b --run r2");
+        assert_eq!(only("retry a b --agent b", &["a"]), "retry a --agent b --run r2");
+    }
 
     #[test]
     fn a_plan_that_was_named_is_named_again() {

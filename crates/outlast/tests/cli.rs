@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+#[path = "cli/advised.rs"]
+mod advised;
 #[path = "cli/again.rs"]
 mod again;
 #[path = "cli/bench.rs"]

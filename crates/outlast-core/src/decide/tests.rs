@@ -142,6 +142,19 @@ fn a_run_is_finished_when_nothing_can_go_on() {
 }
 
 #[test]
+fn a_halted_run_of_which_all_is_given_up_is_over() {
+    for halt in ["pause", "stop"] {
+        let parked = format!("run\n task a\n task b\n a done\n b start 1\n {halt}\n b ending 1 parked\n b ended 1");
+        check(&parked, 0, "");
+        check(&format!("{parked}\n b discard"), 0, "");
+        check(&format!("{parked}\n b discard\n b discarded"), 0, "finished degraded");
+        check(&format!("{parked}\n a discard\n a discarded"), 0, "");
+        let both = "a discard\n a discarded\n b discard\n b discarded";
+        check(&format!("{parked}\n {both}"), 0, "finished failed");
+    }
+}
+
+#[test]
 fn j01_a_failure_blocks_everything_behind_it_and_the_run_ends() {
     let plan = "run\n task a\n task b needs=a\n task c needs=a\n task d needs=b,c\n task e\n a fails gave_up\n e done";
     check(plan, 0, "finished degraded");

@@ -68,6 +68,14 @@ fn one_result_lands_at_a_time_in_the_order_of_results_and_after_its_needs() {
 }
 
 #[test]
+fn what_a_person_asks_for_lands_in_the_order_in_which_it_is_asked_for() {
+    let plan = "run\n task a\n task b\n task c\n a done\n b done\n c done";
+    check(&format!("{plan}\n c want\n a want\n b want"), "c Candidate result-c");
+    check(&format!("{plan}\n c want\n a want\n b want\n c landing x\n c landed x"), "a Candidate result-a");
+    check(&format!("{plan}\n c want\n a want\n c refused conflict\n c want"), "a Candidate result-a");
+}
+
+#[test]
 fn a_stopped_run_checks_nothing_until_it_goes_on() {
     let checked = "run\n task a\n a start 1\n a workspace 1 b\n a ending 1 finished\n a ended 1";
     check(&format!("{checked}\n pause"), "a Verify(1) base=b");

@@ -30,7 +30,12 @@ pub struct Worktree {
     pub path: PathBuf,
     /// Why git cannot move the branch there, such as a `rebase` of it while HEAD is elsewhere.
     pub busy: Option<&'static str>,
+    /// Whether somebody has locked it, so that git keeps what it has of it although its folder is gone.
+    pub is_locked: bool,
 }
+
+/// Why git cannot move the branch of a worktree that is not there.
+pub(crate) const FOLDER_GONE: &str = "worktree whose folder is gone";
 
 impl UserRepo {
     /// Checks that `name` can be a branch here beside those that exist, and finds its tip.
@@ -95,10 +100,11 @@ impl UserRepo {
         let mut holders = Vec::new();
         for (path, fields) in self.listed_worktrees()? {
             if fields.contains(&BString::from(format!("branch {full}"))) {
-                let busy = (!path.is_dir()).then_some("worktree whose folder is gone");
-                holders.push(Worktree { path, busy });
+                let busy = (!path.is_dir()).then_some(FOLDER_GONE);
+                let is_locked = fields.iter().any(|field| field.starts_with(b"locked"));
+                holders.push(Worktree { path, busy, is_locked });
             } else if let Some(busy) = self.busy_with(&path, &full)? {
-                holders.push(Worktree { path, busy: Some(busy) });
+                holders.push(Worktree { path, busy: Some(busy), is_locked: false });
             }
         }
         Ok(holders)

@@ -9,6 +9,7 @@ mod damage;
 mod filters;
 mod fixture;
 mod hostile;
+mod in_the_way;
 mod landings;
 mod late_gc;
 mod line_ends;

@@ -19,7 +19,7 @@ use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::places::Places;
 use crate::remote;
-use crate::selection::{Journalled, tasks};
+use crate::selection::{Journalled, needs_first, tasks};
 use crate::session::block_on;
 use crate::text::screen::{fixes, short, task_style};
 use crate::text::{BOLD, shown, styled};
@@ -228,10 +228,7 @@ fn put_away_of(home: &RepoHome, run: &Run, task: &TaskId) -> Vec<PutAway> {
 fn of_tasks(given: &Given, selection: &TaskSelection) -> Result<(RepoHome, RunId, Vec<String>), Failure> {
     let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
-    let mut chosen = tasks(&journalled, run, selection)?;
-    // What others start from lands first, so that a list may be given in any order.
-    let order = |task: &outlast_core::TaskId| run.task(task).and_then(|task| task.landing_order());
-    chosen.sort_by_key(|task| order(task).unwrap_or(u64::MAX));
+    let chosen = needs_first(run, selection, &tasks(&journalled, run, selection)?)?;
     Ok((journalled.home, id, chosen.into_iter().map(|task| task.to_string()).collect()))
 }
 

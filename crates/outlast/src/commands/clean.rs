@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use outlast_api::{Clean as View, CleanItem, Diagnostic, ExitCode, schema};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{Core, RunId, TaskId};
-use outlast_engine::{Kept, Room};
+use outlast_engine::{Kept, Room, checkout};
 use outlast_git::{SetAside, quoted, word};
 
 use crate::args::Clean;
@@ -14,11 +14,17 @@ use crate::commands::{Given, print, print_json, say};
 use crate::failure::Failure;
 use crate::selection::Journalled;
 use crate::text::{self, DIM, styled};
+use crate::typed::Given::{Plain, With};
+use crate::typed::as_given;
 
 pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure> {
     let repository = given.places.repository()?;
     let home = given.places.home.repository(repository.common_dir());
-    let Some(journalled) = Journalled::load(home.clone())? else {
+    let journalled = Journalled::load(home.clone())?;
+    if let Some(run) = &clean.run {
+        refuse_absent(given, journalled.as_ref(), run)?;
+    }
+    let Some(journalled) = journalled else {
         say("there is no run of this repository: nothing to clean");
         return Ok(ExitCode::Ok);
     };
@@ -76,6 +82,19 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
         show(&view)?;
     }
     Ok(ExitCode::Ok)
+}
+
+/// Refuses a run that this repository has not.
+fn refuse_absent(given: &Given, here: Option<&Journalled>, run: &str) -> Result<(), Failure> {
+    if here.is_some_and(|journalled| journalled.core.run(&RunId::new(run)).is_some()) {
+        return Ok(());
+    }
+    let (other, _) = Journalled::find(&given.places, Some(run))?;
+    let what = format!("run `{run}` is of another repository");
+    let told = Diagnostic::error("run/elsewhere", ExitCode::NotFound, what);
+    let root = other.home.lender().map(|common_dir| quoted(&checkout(&common_dir).display().to_string()));
+    let there = root.map(|root| format!("cd {root} && {}", as_given("--run", With(run))));
+    Err(there.into_iter().fold(told, Diagnostic::fix).fix("outlast    # lists every run").into())
 }
 
 /// What a clean that was killed has left of tasks that are over: their workspaces are gone, their homes are not.
@@ -175,7 +194,11 @@ fn show(view: &View) -> Result<(), Failure> {
         freed += if item.kept.is_none() { item.bytes } else { 0 };
         print(&format!("{:>10}  {}/{}  {note}\n", text::bytes(item.bytes), item.run, item.task))?;
     }
-    let verb = if view.removed { "freed" } else { "can be freed: outlast clean --yes" };
+    let verb = match view.removed {
+        true => "freed".to_owned(),
+        false if freed == 0 => "can be freed".to_owned(),
+        false => format!("can be freed: {}", as_given("--yes", Plain)),
+    };
     say(&format!("{} {verb}", text::bytes(freed)));
     Ok(())
 }

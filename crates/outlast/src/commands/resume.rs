@@ -7,9 +7,10 @@ use outlast_core::admit::Command;
 use outlast_core::plan::Plan;
 use outlast_core::record::Assigned;
 use outlast_core::run::{Mode, Run};
-use outlast_core::task::Task;
-use outlast_core::{AgentName, Core, RunId, TaskId};
-use outlast_engine::{Obstacle, RepoHome, assigned, keep_plan, load_plan, perform as act};
+use outlast_core::task::{Phase, Task};
+use outlast_core::{AgentName, RunId, TaskId};
+use outlast_engine::{Obstacle, RepoHome, assigned, keep_plan, landed_anew, load_plan, perform as act, refusal};
+use outlast_git::word;
 
 use crate::args::{Resume, Retry, TaskSelection};
 use crate::base;
@@ -18,8 +19,9 @@ use crate::commands::{Given, budget, print_json, say};
 use crate::failure::Failure;
 use crate::plan_since;
 use crate::remote;
-use crate::selection::{Journalled, no_run_or_task, tasks};
+use crate::selection::{Journalled, no_run_or_task, tasks, tasks_or};
 use crate::session::{accounts, block_on};
+use crate::text::screen::short;
 use crate::watch::{Stay, Watch};
 
 /// What to go on with.
@@ -36,7 +38,17 @@ struct GoingOn {
 }
 
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
-    let (home, run, retry) = which(&given, &resume.what)?;
+    let (home, run, mut retry) = which(&given, &resume.what)?;
+    if !retry.is_empty() {
+        let journalled = Journalled::find(&given.places, Some(run.as_str()))?.0;
+        if let Some(found) = journalled.core.run(&run) {
+            leave_landed(&home, found, &mut retry);
+            if retry.is_empty() {
+                return nothing(&given, &run);
+            }
+            check(&journalled, found, &retry)?;
+        }
+    }
     can_go_on(&given, &home, &run)?;
     if let Some(found) = Journalled::load(home.clone())?.as_ref().and_then(|journalled| journalled.core.run(&run)) {
         plan_since::tell(&given, &home, found, &goes_on_with(found, &retry), None);
@@ -53,9 +65,13 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
     }
     if wanted.is_empty() {
         say(&format!("no such task of {id} was given up: there is nothing to try again"));
-        return Ok(ExitCode::Ok);
+        return nothing(&given, &id);
     }
-    check(&journalled.core, &id, &wanted)?;
+    leave_landed(&journalled.home, run, &mut wanted);
+    if wanted.is_empty() {
+        return nothing(&given, &id);
+    }
+    check(&journalled, run, &wanted)?;
     can_go_on(&given, &journalled.home, &id)?;
     plan_since::tell(&given, &journalled.home, run, &wanted, retry.agent.as_deref());
     let assign = match &retry.agent {
@@ -127,9 +143,12 @@ fn refuse_absent(
 
 /// The tasks that a selection names; what others wait for comes before them.
 fn named(journalled: &Journalled, run: &Run, selection: &TaskSelection) -> Result<Vec<TaskId>, Failure> {
-    let mut wanted = tasks(journalled, run, selection)?;
+    Ok(first_what_others_wait_for(run, tasks(journalled, run, selection)?))
+}
+
+fn first_what_others_wait_for(run: &Run, mut wanted: Vec<TaskId>) -> Vec<TaskId> {
     wanted.sort_by_key(|task| run.task(task).is_none_or(|task| task.state() != "failed"));
-    Ok(wanted)
+    wanted
 }
 
 fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
@@ -206,12 +225,34 @@ fn go_on(given: Given, wish: GoingOn) -> Result<ExitCode, Failure> {
     })
 }
 
+/// Leaves out, of tasks that are to be tried again, those that have landed: they are where they were to get to.
+fn leave_landed(home: &RepoHome, run: &Run, wanted: &mut Vec<TaskId>) {
+    wanted.retain(|id| match run.task(id).map(|task| &task.phase) {
+        Some(Phase::Landed { commit, .. }) => {
+            let anew = landed_anew(home, run, id);
+            let commit = short(commit.as_str());
+            say(&format!("{id} has landed as {commit}: there is nothing to try again\n  or:      {anew}"));
+            false
+        }
+        _ => true,
+    });
+}
+
+/// Ends with nothing done, since nothing is to be done.
+fn nothing(given: &Given, run: &RunId) -> Result<ExitCode, Failure> {
+    if given.json {
+        let (journalled, id) = Journalled::find(&given.places, Some(run.as_str()))?;
+        print_json(&view(&given.places, &journalled, &id, now())?)?;
+    }
+    Ok(ExitCode::Ok)
+}
+
 /// Refuses a wish of which nothing can be done, before an engine is opened that would go on with other work.
-fn check(core: &Core, run: &RunId, wanted: &[TaskId]) -> Result<(), Failure> {
-    let mut core = core.clone();
+fn check(journalled: &Journalled, run: &Run, wanted: &[TaskId]) -> Result<(), Failure> {
+    let mut core = journalled.core.clone();
     let mut refused = Vec::new();
     for task in wanted {
-        match core.admit(now(), Command::Retry { run: run.clone(), task: task.clone() }) {
+        match core.admit(now(), Command::Retry { run: run.id.clone(), task: task.clone() }) {
             Ok(records) => records.iter().for_each(|record| core.apply(record)),
             Err(rejection) => refused.push(rejection),
         }
@@ -223,7 +264,7 @@ fn check(core: &Core, run: &RunId, wanted: &[TaskId]) -> Result<(), Failure> {
     for other in &refused {
         say(&format!("not tried again: {other}"));
     }
-    Err(outlast_engine::Error::Rejected(last).into())
+    Err(refusal(&last, &journalled.home, run).into())
 }
 
 /// Says which tasks are not tried again, and why.
@@ -255,13 +296,16 @@ fn which(given: &Given, what: &[String]) -> Result<(RepoHome, RunId, Vec<TaskId>
     let (journalled, id) = found;
     let run = journalled.core.run(&id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let selection = TaskSelection { tasks: names.to_vec(), all: false, run: None };
-    match named(&journalled, run, &selection) {
+    let of = |run: &RunId, names: &[&str]| {
+        let words: Vec<String> = names.iter().map(|name| word(name)).collect();
+        format!("outlast resume {run} {}", words.join(" "))
+    };
+    match tasks_or(&journalled, run, &selection, &of).map(|tasks| first_what_others_wait_for(run, tasks)) {
         Err(failure) if is_absent(&failure) && names.len() == what.len() => {
             Err(no_run_or_task(first, journalled.run_with(first)?.map(|run| &run.id)))
         }
         tasks => {
             let tasks = tasks?;
-            check(&journalled.core, &id, &tasks)?;
             Ok((journalled.home, id, tasks))
         }
     }

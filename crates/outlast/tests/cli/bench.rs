@@ -119,7 +119,7 @@ fn environment() -> TestEnv {
     let bin = env.root().join("bin");
     fs::create_dir(&bin).unwrap();
     let path = std::env::var_os("PATH").unwrap();
-    for tool in ["git", "sh", "cat", "cp", "env", "test", "true", "false", "sleep", "touch"] {
+    for tool in ["git", "sh", "cat", "cp", "env", "test", "true", "false", "sleep", "touch", "mkdir"] {
         let found = std::env::split_paths(&path).map(|folder| folder.join(tool)).find(|file| file.is_file());
         symlink(found.expect(tool).canonicalize().unwrap(), bin.join(tool)).unwrap();
     }
