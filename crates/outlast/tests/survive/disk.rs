@@ -253,7 +253,7 @@ fn on_a_small_disk() {
 fn held_without_a_file_left() {
     let late = Rule {
         when: When { step: Some(2), ..When::default() },
-        fault: Fault::Hold { seconds: Some(2.0) },
+        fault: Fault::Hold { seconds: Some(4.0) },
         times: Some(1),
     };
     let world = World::with_script(Script::default().with_fault(late));
@@ -266,7 +266,11 @@ fn held_without_a_file_left() {
     world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
     let ballast = world.env.outlast_home().join("ballast");
     fs::create_dir(&ballast).unwrap();
-    while File::create(ballast.join(fs::read_dir(&ballast).unwrap().count().to_string())).is_ok() {}
+    // It is to be full well before the second turn is answered.
+    let mut files = 0;
+    while File::create(ballast.join(files.to_string())).is_ok() {
+        files += 1;
+    }
     run.until(&["the disk is full", "free some space"]);
     let task = world.task("one");
     assert_eq!(task["cause"], "disk_full", "{task:#}");
