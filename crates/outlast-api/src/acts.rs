@@ -208,6 +208,9 @@ pub struct FileChange {
     pub kind: String,
     /// Whether it is inside the task's scope.
     pub in_scope: bool,
+    /// Whether it is in a worktree that the agent has made in its workspace, and does not land for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_worktree: bool,
     /// Lines added, where it is text.
     pub added: Option<u64>,
     /// Lines removed, where it is text.

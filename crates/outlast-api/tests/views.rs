@@ -231,8 +231,14 @@ fn log_lines_stand_alone() {
 
 #[test]
 fn a_diff_tells_what_is_outside_the_scope() {
-    let file =
-        FileChange { path: text("文 档.md"), kind: text("added"), in_scope: false, added: Some(3), removed: None };
+    let file = FileChange {
+        path: text("文 档.md"),
+        kind: text("added"),
+        in_scope: false,
+        in_worktree: false,
+        added: Some(3),
+        removed: None,
+    };
     insta::assert_json_snapshot!(round(Diff {
         state: text("running"),
         kept_at: Some(text("2026-07-31T10:00:00Z")),

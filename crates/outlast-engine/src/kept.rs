@@ -26,6 +26,8 @@ pub struct Changed {
     pub kind: &'static str,
     /// Whether it may land.
     pub in_scope: bool,
+    /// Whether it is in a worktree that the agent has made in its workspace.
+    pub in_worktree: bool,
     /// Lines added and removed, where it is text.
     pub lines: Option<(u64, u64)>,
 }
@@ -59,11 +61,13 @@ impl Kept {
     pub fn changes(&self, base: &Oid, end: &Oid, writes: &[String]) -> Result<Vec<Changed>, Error> {
         let split = self.git.split(base, end, writes)?;
         let outside = split.out_of_scope.iter().chain(split.blocked.iter().map(|(change, _)| change));
-        let all = split.in_scope.iter().map(|change| (change, true)).chain(outside.map(|change| (change, false)));
+        let all = split.in_scope.iter().map(|change| (change, true, false));
+        let all = all.chain(outside.map(|change| (change, false, false)));
+        let all = all.chain(split.in_worktrees.iter().map(|change| (change, false, true)));
         let counts = self.git.store().line_counts(base, end)?;
-        let changed = |(change, in_scope): (&outlast_git::Change, bool)| {
+        let changed = |(change, in_scope, in_worktree): (&outlast_git::Change, bool, bool)| {
             let path = change.path_lossy();
-            Changed { lines: counts.get(&path).copied(), path, kind: kind(change), in_scope }
+            Changed { lines: counts.get(&path).copied(), path, kind: kind(change), in_scope, in_worktree }
         };
         let mut changes: Vec<Changed> = all.map(changed).collect();
         changes.sort_by(|a, b| a.path.cmp(&b.path));

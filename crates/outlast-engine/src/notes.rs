@@ -25,13 +25,22 @@ pub(crate) fn left_out(notes: &[Note]) -> Option<String> {
     (!named.is_empty()).then(|| named.join(", "))
 }
 
-/// What of a change does not land because it is outside of the task's scope, in words; nothing where all of it is inside.
+/// What of a change does not land because it is outside of the task's scope or in a copy of the project, in words; nothing
+/// where all of it does.
 pub(crate) fn stripped(split: &ScopeDiff) -> Option<String> {
-    let outside = &split.out_of_scope;
-    (!outside.is_empty()).then(|| {
-        let paths = self::outside(outside);
-        format!("left out of what lands, being outside `writes`: {paths} (kept; `outlast diff` shows it)")
-    })
+    let outside = (!split.out_of_scope.is_empty())
+        .then(|| format!("being outside `writes`: {}", self::outside(&split.out_of_scope)));
+    let copies = (!split.in_worktrees.is_empty())
+        .then(|| format!("being in a worktree that the agent made in its workspace: {}", worktrees(split)));
+    let what: Vec<String> = outside.into_iter().chain(copies).collect();
+    (!what.is_empty())
+        .then(|| format!("left out of what lands, {} (kept; `outlast diff` shows it)", what.join("; and, ")))
+}
+
+/// The worktrees of its own that an agent has made, the first few by name.
+pub(crate) fn worktrees(split: &ScopeDiff) -> String {
+    let named = split.worktrees.iter().take(PATHS_NAMED).map(|folder| format!("`{}`", folder.to_str_lossy()));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// Changed paths in words, the first few by name.

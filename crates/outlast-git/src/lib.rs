@@ -42,6 +42,7 @@ mod store;
 mod tree;
 mod user;
 mod workspace;
+mod worktrees;
 
 pub use agent_state::{AgentState, InProgress, Operation};
 pub use candidate::{Candidate, CandidateOutcome, CandidateSpec};

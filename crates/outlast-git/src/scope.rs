@@ -13,7 +13,7 @@ use outlast_core::glob::Glob;
 
 use crate::source::{Reader, Source};
 use crate::tree::{self, Change, Kind};
-use crate::{Error, Result, Store, oid};
+use crate::{Error, Result, Store, oid, worktrees};
 
 /// Longest chain of symlinks that is followed, as in the kernel.
 const LINKS_MAX: usize = 40;
@@ -74,6 +74,10 @@ pub struct ScopeDiff {
     pub in_scope: Vec<Change>,
     /// What the task was not allowed to touch.
     pub out_of_scope: Vec<Change>,
+    /// What is in worktrees of its own repository that the agent has made: copies of the project, which do not land.
+    pub in_worktrees: Vec<Change>,
+    /// The folders of these.
+    pub worktrees: Vec<BString>,
     /// What may never land, with the reason.
     pub blocked: Vec<(Change, Block)>,
     /// Paths in scope that differ in line ends only.
@@ -89,9 +93,13 @@ impl Store {
     /// An object cannot be read.
     pub fn scope_diff(&self, base: &Oid, end: &Oid, scope: &Scope) -> Result<ScopeDiff> {
         let reader = self.reader();
+        let mut split = ScopeDiff { worktrees: worktrees::within(&reader, end)?, ..ScopeDiff::default() };
         let (base, end) = (tree_like(&reader, base)?, tree_like(&reader, end)?);
-        let mut split = ScopeDiff::default();
         for change in tree::diff(&reader, Some(base), Some(end))? {
+            if worktrees::around(&split.worktrees, change.path.as_bstr()).is_some() {
+                split.in_worktrees.push(change);
+                continue;
+            }
             match block(&reader, end, &change)? {
                 Some(block) => split.blocked.push((change, block)),
                 None if scope.contains(change.path.as_bstr()) => split.in_scope.push(change),

@@ -40,3 +40,5 @@ mod reference;
 mod repository;
 #[path = "cli/selection.rs"]
 mod selection;
+#[path = "cli/worktrees.rs"]
+mod worktrees;

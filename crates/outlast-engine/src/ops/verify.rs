@@ -154,6 +154,12 @@ fn nothing_in_scope(split: &ScopeDiff, notes: &[Note], ignored: &[String]) -> Op
     if !split.in_scope.is_empty() {
         return None;
     }
+    if split.out_of_scope.is_empty() && !split.in_worktrees.is_empty() {
+        let place = notes::worktrees(split);
+        let why =
+            format!("its work has to be in the workspace's own files, and is in a worktree that it made: {place}");
+        return Some((Class::Scope, why));
+    }
     if split.out_of_scope.is_empty() {
         let left: Vec<String> = notes::left_out(notes).into_iter().chain(ignored.iter().cloned()).collect();
         let why = match left.is_empty() {

@@ -84,6 +84,7 @@ fn view(kept: &Kept, run: &Run, task: &Task, base: &Oid, end: &Oid, writes: &[St
         path: change.path,
         kind: change.kind.to_owned(),
         in_scope: change.in_scope,
+        in_worktree: change.in_worktree,
         added: change.lines.map(|(added, _)| added),
         removed: change.lines.map(|(_, removed)| removed),
     });
@@ -106,7 +107,11 @@ fn view(kept: &Kept, run: &Run, task: &Task, base: &Oid, end: &Oid, writes: &[St
 fn show(view: &View, stat: bool) -> Result<(), Failure> {
     print(&format!("{}  {}\n", styled(BOLD, &view.task), text::count(view.files.len(), "file")))?;
     for file in &view.files {
-        let note = if file.in_scope { String::new() } else { styled(YELLOW, "  outside `writes`: does not land") };
+        let note = match (file.in_scope, file.in_worktree) {
+            (true, _) => String::new(),
+            (false, true) => styled(YELLOW, "  in a worktree of its agent's own: does not land"),
+            (false, false) => styled(YELLOW, "  outside `writes`: does not land"),
+        };
         let lines = match (file.added, file.removed) {
             (Some(added), Some(removed)) => format!("  +{added} -{removed}"),
             _ => "  binary".to_owned(),

@@ -145,7 +145,8 @@ fn outside(given: &Given, home: &RepoHome, run: &Run, id: &TaskId) -> Option<Str
     let writes = load_plan(home, &run.spec.plan).ok()?.task(id)?.writes.clone();
     let kept = Kept::open(home, given.places.repository_of(home).ok()?).ok()?;
     let changes = kept.changes(&base, &end, &writes).ok()?;
-    let paths: Vec<String> = changes.into_iter().filter(|change| !change.in_scope).map(|change| change.path).collect();
+    let outside = changes.into_iter().filter(|change| !change.in_scope && !change.in_worktree);
+    let paths: Vec<String> = outside.map(|change| change.path).collect();
     let named: Vec<String> = paths.iter().take(PATHS_MAX).map(|path| format!("`{}`", shown(path))).collect();
     match paths.len().saturating_sub(PATHS_MAX) {
         0 if named.is_empty() => None,
