@@ -31,6 +31,21 @@ pub struct CheckView {
     pub estimate: Option<EstimateView>,
 }
 
+/// What a run would do, which was not begun: `outlast/dry_run/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DryRun {
+    /// `outlast/dry_run/v1`.
+    pub schema: String,
+    /// The plan's name.
+    pub plan: String,
+    /// Tasks that would be worked on at once, wave by wave; what has landed already is left out.
+    pub waves: Vec<Vec<String>>,
+    /// Which task goes before which, and why.
+    pub edges: Vec<EdgeView>,
+    /// The longest chain of tasks that wait for each other.
+    pub critical_path: Vec<String>,
+}
+
 /// One thing found in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingView {

@@ -11,7 +11,7 @@ pub mod status;
 pub mod time;
 
 pub use acts::{Act, Acted, ActedTask, Check, Clean, CleanItem, Dependant, Diff, Doctor, FileChange, LogLine, Noted};
-pub use check::{CheckView, EdgeView, EstimateView, FindingView};
+pub use check::{CheckView, DryRun, EdgeView, EstimateView, FindingView};
 pub use diagnostic::{Diagnostic, Failure, Severity};
 pub use exit::ExitCode;
 pub use status::{

@@ -239,6 +239,24 @@ pub enum Stage {
     Ending(EndReason),
 }
 
+/// Every state that a task can be told to be in, in the order of its life; `asking` is for what a person has to answer.
+pub const STATES: [&str; 14] = [
+    "pending",
+    "ready",
+    "running",
+    "held",
+    "parked",
+    "asking",
+    "verifying",
+    "done",
+    "landing",
+    "landed",
+    "discarded",
+    "stale",
+    "failed",
+    "blocked",
+];
+
 impl Task {
     /// A task as it enters a run.
     pub fn new(id: TaskId, spec: TaskSpec, needs_open: u32) -> Self {

@@ -1,5 +1,6 @@
 //! The gateway's port: what it asks and tells goes to the loop, and refusals become what is known of an account.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -16,6 +17,7 @@ use crate::asks::{FREE, MINUTE_LIMIT_MAX};
 use crate::context::Context;
 use crate::passed::PassedRefusals;
 use crate::replay::{self, Answers, REPLAY};
+use crate::room;
 use crate::state_loop::{LoopHandle, now};
 use crate::turns;
 
@@ -26,6 +28,8 @@ pub(crate) struct EngineAdmission {
     /// What keeps the work of attempts; none for a gateway alone.
     context: Option<Arc<Context>>,
     answers: Answers,
+    /// Where the state is kept.
+    folder: PathBuf,
 }
 
 impl EngineAdmission {
@@ -34,8 +38,9 @@ impl EngineAdmission {
         passed: Arc<PassedRefusals>,
         context: Option<Arc<Context>>,
         answers: Answers,
+        folder: PathBuf,
     ) -> Self {
-        Self { engine, passed, context, answers }
+        Self { engine, passed, context, answers, folder }
     }
 }
 
@@ -46,8 +51,11 @@ impl Admission for EngineAdmission {
                 // A turn that takes very long to keep does not keep its request for as long.
                 drop(tokio::time::timeout(turns::PATIENCE, held.cancelled()).await);
             }
-            if let Some(context) = self.context.as_ref().filter(|_| replay::generates(ask.turn_kind)) {
-                context.until_clear().await;
+            match &self.context {
+                _ if !replay::generates(ask.turn_kind) => {}
+                Some(context) => context.until_clear().await,
+                // What is paid for is kept: whoever asks waits until it can be.
+                None => room::until_some(&self.folder).await,
             }
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
@@ -69,7 +77,11 @@ impl Admission for EngineAdmission {
                 let near = context.fill.near(&arrived.ask);
                 turns::keep(Arc::clone(context), arrived, near)
             }
-            None => Box::pin(std::future::ready(())),
+            None if !replay::generates(arrived.ask.turn_kind) => Box::pin(std::future::ready(())),
+            None => {
+                let folder = self.folder.clone();
+                Box::pin(async move { room::until_some(&folder).await })
+            }
         }
     }
 

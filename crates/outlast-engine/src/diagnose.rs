@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::admit::Rejection;
 use outlast_core::run::Run;
@@ -47,6 +48,7 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
             .fix("outlast run --again    # starts its tasks anew; what has landed stays"),
         Error::StoreGone { .. } => plain(STORE_GONE, ExitCode::Host).fix("put it back, then: outlast resume"),
         Error::HomeGone { .. } => plain("host/home-gone", ExitCode::Host).fix("outlast run    # starts anew"),
+        Error::JournalGone { path } => journal_gone(plain("journal/damaged", ExitCode::Journal), path),
         Error::AgentMissing { program } => plain("host/agent-missing", ExitCode::Host)
             .fix(format!("install `{program}`, or name another agent with --agent"))
             .fix("outlast doctor"),
@@ -210,6 +212,40 @@ pub fn nothing_on_record() -> Diagnostic {
     told.fix("Ctrl-C where the run was started leaves it at once; go on with: outlast resume")
 }
 
+/// What is left of runs whose journal is gone, and how to go on without it.
+fn journal_gone(told: Diagnostic, path: &Path) -> Diagnostic {
+    let folder = path.parent().unwrap_or(path).display().to_string();
+    told.because(format!(
+        "what had landed is in the repository; what had not is in {folder}/workspaces and {folder}/store.git"
+    ))
+    .fix(format!("put {} back from a backup, then: outlast resume", quoted(&path.display().to_string())))
+    .fix(format!(
+        "mv {} {} && outlast run    # starts anew; take over by hand what had not landed",
+        quoted(&folder),
+        quoted(&format!("{folder}.old"))
+    ))
+}
+
+/// Whether it is the host that refuses a file, and no defect of ours.
+fn is_of_the_host(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{
+        IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem, ResourceBusy,
+        StaleNetworkFileHandle,
+    };
+    // Too many open files, in this process and on this host, have no kind of their own.
+    matches!(error.raw_os_error().map(Errno::from_raw), Some(Errno::EMFILE | Errno::ENFILE | Errno::EIO))
+        || matches!(
+            error.kind(),
+            IsADirectory
+                | NotADirectory
+                | NotFound
+                | PermissionDenied
+                | ReadOnlyFilesystem
+                | ResourceBusy
+                | StaleNetworkFileHandle
+        )
+}
+
 fn journal(error: &outlast_journal::Error) -> Diagnostic {
     use outlast_journal::Error as Journal;
     let (code, exit, fix) = match error {
@@ -224,6 +260,12 @@ fn journal(error: &outlast_journal::Error) -> Diagnostic {
             return room::make_some(told, "outlast resume");
         }
         Journal::Stopped { .. } => ("journal/stopped", ExitCode::Host, "outlast resume"),
+        Journal::Io { source, .. } if is_of_the_host(source) => {
+            return Diagnostic::error("host/cannot", ExitCode::Host, error.to_string());
+        }
+        Journal::Sqlite { .. } if error.is_of_the_host() => {
+            return Diagnostic::error("host/cannot", ExitCode::Host, error.to_string());
+        }
         _ => return Diagnostic::error("outlast/defect", ExitCode::Defect, error.to_string()),
     };
     Diagnostic::error(code, exit, error.to_string()).fix(fix)

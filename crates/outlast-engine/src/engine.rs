@@ -94,6 +94,10 @@ impl Engine {
         }
         let mut lock = home.lock(&place)?;
         let home = home.repository(&place);
+        // A new journal in its place would hide that runs were there.
+        if home.has_lost_its_journal() {
+            return Err(Error::JournalGone { path: home.journal() });
+        }
         home.create()?;
         // What the engine before this one tried is tried anew.
         held_up::save(&home.tried(), &[]).map_err(|source| Error::at(&home.tried(), source))?;
@@ -131,7 +135,10 @@ impl Engine {
             }
             None => None,
         };
-        let admission = EngineAdmission::new(handle.clone(), passed, context.clone(), Answers::new(home.journal()));
+        let admission = {
+            let answers = Answers::new(home.journal());
+            EngineAdmission::new(handle.clone(), passed, context.clone(), answers, home.root().to_owned())
+        };
         let gateway = bind(&home, upstreams, admission, ledger, address).await?;
         let gateway_addr = gateway.tcp_addr();
 

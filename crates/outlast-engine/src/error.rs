@@ -122,6 +122,12 @@ pub enum Error {
         /// Where it was.
         path: PathBuf,
     },
+    /// The journal is not there, and all else of the runs that it told of is.
+    #[error("the journal {} is gone, and the rest of what its runs left is there", path.display())]
+    JournalGone {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// The gateway could not start.
     #[error(transparent)]
     Gateway(#[from] outlast_gateway::Error),

@@ -117,8 +117,9 @@ impl Home {
         let mut found = Vec::new();
         for entry in entries {
             let path = entry?.path();
-            if path.join("journal.db").is_file() {
-                found.push(path);
+            let home = RepoHome::at(path);
+            if home.journal().is_file() || home.has_lost_its_journal() {
+                found.push(home.root);
             }
         }
         found.sort();
@@ -265,6 +266,13 @@ impl RepoHome {
     /// The journal.
     pub fn journal(&self) -> PathBuf {
         self.root.join("journal.db")
+    }
+
+    /// Whether runs began here, by the copies of their plans, and the journal that tells of them is gone.
+    pub fn has_lost_its_journal(&self) -> bool {
+        let is_gone = || matches!(fs::symlink_metadata(self.journal()), Err(e) if e.kind() == io::ErrorKind::NotFound);
+        let has_begun = || fs::read_dir(self.root.join("plans")).is_ok_and(|mut plans| plans.next().is_some());
+        is_gone() && has_begun()
     }
 
     /// Bodies of exchanges, by hash.

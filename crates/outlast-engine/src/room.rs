@@ -8,6 +8,7 @@ use nix::sys::statvfs::statvfs;
 use outlast_api::Diagnostic;
 use outlast_process::file_size;
 
+use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 
 /// Kept free on a large disk: what a few agents write before anyone has looked again.
@@ -49,7 +50,7 @@ impl fmt::Display for Space {
 }
 
 /// Whether the disk with the folder has no room to work.
-pub(crate) fn full(folder: &Path) -> Option<Full> {
+pub fn full(folder: &Path) -> Option<Full> {
     // A disk that cannot be asked will say so itself when it is written to.
     let disk = statvfs(folder).ok()?;
     let size = disk.blocks().saturating_mul(disk.fragment_size());
@@ -73,6 +74,13 @@ pub(crate) fn check(folder: &Path) -> Result<(), Error> {
     match full(folder) {
         None => Ok(()),
         Some(Full { folder, free, .. }) => Err(Error::NoRoom { folder, free }),
+    }
+}
+
+/// Waits for as long as the disk with the folder has no room to work. Nobody tells when it has some again.
+pub(crate) async fn until_some(folder: &Path) {
+    while full(folder).is_some() {
+        tokio::time::sleep(AGAIN_AFTER).await;
     }
 }
 

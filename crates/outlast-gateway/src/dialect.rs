@@ -85,6 +85,38 @@ pub(crate) fn endpoint(method: &Method, path: &str, headers: &HeaderMap) -> Opti
     None
 }
 
+/// Whether a path has a segment that climbs (`.` or `..`), however it is written: a provider's own server would take the rest
+/// for another endpoint, one that is not served here and that no meter can read.
+pub(crate) fn climbs(path: &str) -> bool {
+    let mut text = path.to_owned();
+    // A server behind a server decodes what was encoded twice.
+    for _ in 0..DECODED_MAX {
+        text = decoded(&text);
+    }
+    // What stands behind a `;` belongs to no name (RFC 3986, 3.3).
+    let mut names = text.split(['/', '\\']).map(|segment| segment.split(';').next().unwrap_or_default());
+    names.any(|name| matches!(name, "." | ".."))
+}
+
+/// How often over a path is taken to be encoded.
+const DECODED_MAX: usize = 3;
+
+/// A path with what can hide a segment decoded once: dots, slashes, and the percent sign itself.
+fn decoded(path: &str) -> String {
+    const HIDDEN: [(&str, &str); 5] = [("2e", "."), ("2f", "/"), ("5c", "\\"), ("3b", ";"), ("25", "%")];
+    let mut pieces = path.split('%');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let hidden =
+            HIDDEN.iter().find(|(code, _)| piece.get(..2).is_some_and(|found| found.eq_ignore_ascii_case(code)));
+        match hidden {
+            Some((code, plain)) => [plain, &piece[code.len()..]].iter().for_each(|part| text.push_str(part)),
+            None => ["%", piece].iter().for_each(|part| text.push_str(part)),
+        }
+    }
+    text
+}
+
 /// The dialect whose error shape a client most likely understands, for a path that is not served.
 pub(crate) fn guess(path: &str, headers: &HeaderMap) -> Dialect {
     if headers.contains_key("anthropic-version") || path.contains("/messages") {
@@ -127,6 +159,37 @@ mod tests {
 
     fn of(method: &Method, path: &str) -> Option<(Dialect, Operation)> {
         endpoint(method, path, &HeaderMap::new()).map(|e| (e.dialect, e.operation))
+    }
+
+    #[test]
+    fn a_path_that_climbs_is_told_however_it_is_written() {
+        for path in [
+            "/v1beta/models/../cachedContents:generateContent",
+            "/v1beta/models/..:generateContent/../x",
+            "/v1/models/%2e%2e/files",
+            "/v1/models/%2E./files",
+            "/v1/models/.%2e",
+            "/v1beta/models/x%2f..%2fy:generateContent",
+            "/v1beta/models/x%5C..%5Cy:generateContent",
+            "/v1/models/%252e%252e/files",
+            "/v1/models/..;a=b/files",
+            "/v1/./models/x",
+            "/..",
+        ] {
+            assert!(climbs(path), "{path}");
+        }
+        for path in [
+            "/",
+            "/v1/messages",
+            "/v1beta/models/gemini-2.5-pro:generateContent",
+            "/v1/models/a..b",
+            "/v1/models/%E6%96%87",
+            "/v1/models/accounts%2Ffireworks%2Fmodels%2Fx",
+            "/v1/models/100%",
+            "/v1/models/...",
+        ] {
+            assert!(!climbs(path), "{path}");
+        }
     }
 
     #[test]

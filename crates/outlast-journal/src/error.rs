@@ -107,6 +107,17 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether SQLite could not open or lock a file, which it does not tell apart by the system's own reasons: it is the host
+    /// that refuses, and no defect.
+    pub fn is_of_the_host(&self) -> bool {
+        use rusqlite::ErrorCode::{CannotOpen, FileLockingProtocolFailed, PermissionDenied, ReadOnly, SystemIoFailure};
+        let Self::Sqlite { source, .. } = self else { return false };
+        let codes = [CannotOpen, FileLockingProtocolFailed, PermissionDenied, ReadOnly, SystemIoFailure];
+        source.sqlite_error_code().is_some_and(|code| codes.contains(&code))
+    }
+}
+
 fn holder(pid: &Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }

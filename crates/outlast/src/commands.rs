@@ -17,6 +17,7 @@ mod run;
 mod runs;
 pub(crate) mod status;
 mod unnamed;
+mod usage;
 
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_process::Spawner;
@@ -26,6 +27,8 @@ use crate::failure::Failure;
 use crate::logfile;
 use crate::places::Places;
 use crate::session::Session;
+
+pub(crate) use usage::refuse;
 
 /// What every command is given.
 pub(crate) struct Given {
@@ -76,20 +79,6 @@ pub(crate) fn dispatch(args: Args, spawner: Result<Spawner, outlast_process::Err
         Some(Command::Man) => completions::man(),
         Some(Command::Progress(_) | Command::Provider { .. } | Command::Agent { .. }) => Ok(ExitCode::Ok),
     }
-}
-
-/// Tells of words that are not understood, and where tasks were to be named, which there are.
-pub(crate) fn refuse(error: &clap::Error) -> ! {
-    use clap::Parser as _;
-    let may_lack_tasks = error.kind() == clap::error::ErrorKind::MissingRequiredArgument;
-    if may_lack_tasks && let Ok(args) = Args::try_parse_from(std::env::args_os().chain(["--all".into()])) {
-        drop(error.print());
-        if let Some(told) = unnamed::tasks(&args) {
-            say(&told);
-        }
-        std::process::exit(i32::from(ExitCode::Usage.number()))
-    }
-    error.exit()
 }
 
 /// Prints an object as JSON.

@@ -7,15 +7,34 @@ use outlast_api::Diagnostic;
 
 use crate::{logfile, text};
 
-/// What the system says of a disk that takes no more.
-const DISK_FULL: &str = "No space left on device";
+/// What helps with what the system says, by its words, where nothing nearer to it is known.
+const HELPS: [(&[&str], &str); 7] = [
+    // Room or inodes: the system has one word for both.
+    (
+        &["No space left on device", "Disk quota exceeded"],
+        "df -h; df -i    # which disk has no room, or no inodes, left; free some, then: the same again",
+    ),
+    (&["File too large"], "ulimit -f unlimited    # in the shell that starts it, then: the same again"),
+    (
+        &["Too many open files", "unable to open database file"],
+        "ulimit -n 1024    # in the shell that starts it, where that is lower; then: the same again",
+    ),
+    (
+        &["Read-only file system", "Permission denied", "readonly database", "Operation not permitted"],
+        "make it writable for you, or keep state elsewhere: export OUTLAST_HOME=DIR; then: the same again",
+    ),
+    (&["Is a directory"], "move the folder away that is where a file belongs, then: the same again"),
+    (&["Not a directory"], "move the file away that is where a folder belongs, then: the same again"),
+    (
+        &["Resource temporarily unavailable", "Cannot allocate memory"],
+        "end other programs, or raise `ulimit -u` and `ulimit -v`; then: the same again",
+    ),
+];
 
-/// What it says of a file that may not become larger.
-const TOO_LARGE: &str = "File too large";
-
-/// What a diagnostic tells.
-fn texts(told: &Diagnostic) -> impl Iterator<Item = &String> {
-    std::iter::once(&told.what).chain(&told.why)
+/// What helps with a diagnostic that names no help.
+fn help(told: &Diagnostic) -> Option<&'static str> {
+    let says = |word: &&str| std::iter::once(&told.what).chain(&told.why).any(|text| text.contains(*word));
+    HELPS.iter().find(|(words, _)| words.iter().any(|word| says(word))).map(|(_, help)| *help)
 }
 
 /// Why a command could not do what was asked.
@@ -32,13 +51,10 @@ impl Failure {
             }
         }
         let code = ExitCode::from(self.0.exit.number());
-        // Room or inodes: the system has one word for both.
-        if texts(&self.0).any(|text| text.contains(DISK_FULL)) && self.0.fix.is_empty() {
-            self = self
-                .fix("df -h; df -i    # which disk has no room, or no inodes, left; free some, then: the same again");
-        }
-        if texts(&self.0).any(|text| text.contains(TOO_LARGE)) && self.0.fix.is_empty() {
-            self = self.fix("ulimit -f unlimited    # in the shell that starts it, then: the same again");
+        if self.0.fix.is_empty()
+            && let Some(help) = help(&self.0)
+        {
+            self = self.fix(help);
         }
         // A closed pipe must not turn one failure into another.
         let told = if json {

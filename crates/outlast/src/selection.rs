@@ -3,6 +3,7 @@
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::glob::Glob;
 use outlast_core::run::{Mode, Run};
+use outlast_core::task::STATES;
 use outlast_core::{Core, RunId, TaskId};
 use outlast_engine::{RepoHome, replay};
 use outlast_git::{UserRepo, word};
@@ -44,6 +45,9 @@ impl Journalled {
     pub(crate) fn load(home: RepoHome) -> Result<Option<Self>, Failure> {
         let reader = match JournalReader::open(home.journal()) {
             Ok(reader) => reader,
+            Err(outlast_journal::Error::Missing { .. }) if home.has_lost_its_journal() => {
+                return Err(outlast_engine::Error::JournalGone { path: home.journal() }.into());
+            }
             Err(outlast_journal::Error::Missing { .. }) => return Ok(None),
             Err(error) => return Err(outlast_engine::Error::from(error).into()),
         };
@@ -238,6 +242,11 @@ type Matcher = Box<dyn Fn(&TaskId, &str) -> bool>;
 
 fn matcher(wish: &str) -> Result<Matcher, Failure> {
     if let Some(state) = wish.strip_prefix("state:") {
+        if !STATES.contains(&state) {
+            let what = format!("no task can be in the state `{state}`");
+            let told = Diagnostic::error("task/unknown-state", ExitCode::Usage, what);
+            return Err(told.because(format!("the states are {}", STATES.join(", "))).fix("outlast status").into());
+        }
         let state = state.to_owned();
         return Ok(Box::new(move |_, found| found == state));
     }

@@ -20,6 +20,8 @@ mod empty;
 mod host;
 #[path = "cli/init.rs"]
 mod init;
+#[path = "cli/json.rs"]
+mod json;
 #[path = "cli/mended.rs"]
 mod mended;
 #[path = "cli/off_target.rs"]

@@ -58,6 +58,11 @@ impl Routed {
 pub(crate) fn route(parts: &request::Parts) -> Result<Routed, Unreadable> {
     let split = attempt::split(parts.uri.path());
     let path = if split.rest.is_empty() { "/" } else { split.rest };
+    if dialect::climbs(path) {
+        let message = format!("outlast: a path with `.` or `..` in it is not sent on: {path}");
+        let error = OwnError::new(StatusCode::BAD_REQUEST, "path_climbs", message);
+        return Err(Unreadable::Answer(error, dialect::guess(path, &parts.headers)));
+    }
     let Some(endpoint) = dialect::endpoint(&parts.method, path, &parts.headers) else {
         let message = format!("outlast: the gateway does not serve {} {path}", parts.method);
         let error = OwnError::new(StatusCode::NOT_FOUND, "not_served", message);

@@ -49,6 +49,29 @@ async fn a_spent_budget_and_an_unknown_path_are_said_so() {
 }
 
 #[tokio::test]
+async fn a_path_that_climbs_is_refused_in_every_dialect_and_nothing_is_sent() {
+    for (kind, paths) in [
+        (
+            Kind::Gemini,
+            &["/v1beta/models/../files:generateContent", "/v1beta/models/%2e%2E%2ffiles:generateContent"][..],
+        ),
+        (Kind::Anthropic, &["/v1/../v1/messages", "/v1/%2e%2e/messages"]),
+        (Kind::OpenAi, &["/v1/models/..", "/v1/models/%2E%2e", "/v1/./responses", "/v1/chat/../chat/completions"]),
+    ] {
+        let world = World::new(kind, vec![Reply::json("{}")]).await;
+        for path in paths {
+            for method in ["POST", "GET"] {
+                let target =
+                    format!("{method} {path}\r\nauthorization: Bearer {AGENT_KEY}\r\nx-goog-api-key: {AGENT_KEY}");
+                let answer = world.send(&target, b"{}").await;
+                assert_eq!((answer.status, answer.header("x-outlast-error")), (400, Some("path_climbs")), "{path}");
+            }
+        }
+        assert!(world.provider.seen().is_empty());
+    }
+}
+
+#[tokio::test]
 async fn an_account_that_does_not_fit_is_refused_and_settled() {
     let world = World::new(Kind::Gemini, vec![]).await;
     let answer = world.post("/v1/messages", "{}").await;

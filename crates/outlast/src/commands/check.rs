@@ -135,7 +135,7 @@ fn finding_view(finding: &Finding) -> FindingView {
     }
 }
 
-fn edge_view(edge: Edge) -> EdgeView {
+pub(super) fn edge_view(edge: Edge) -> EdgeView {
     let (reason, detail) = match edge.reason {
         Reason::Needs => ("needs", None),
         Reason::Scope { from, to } => ("scope", Some(format!("{from} meets {to}"))),

@@ -48,10 +48,16 @@ pub(crate) fn perform(mut given: Given, demo: &Demo) -> Result<ExitCode, Failure
     given.places.home = Home::new(root.join("state"));
     given.places.config = root.join("config.toml");
     given.places.cwd.clone_from(&repository);
+    let json = given.json;
     let code = run::perform(given, &Run { yes: true, ..Run::default() })?;
     let log = git(&repository, &["log", "--oneline", "--graph", "--all"])?;
     say(&format!("\n{}", styled(BOLD, "git log --oneline --all")));
-    print(&log)?;
+    // With `--json` the run is what is printed.
+    if json {
+        say(log.trim_end())
+    } else {
+        print(&log)?
+    }
     drop(runtime);
     if demo.keep {
         let kept = folder.keep();

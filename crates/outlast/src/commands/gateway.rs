@@ -1,7 +1,9 @@
 //! `outlast gateway`: the gateway alone, for any client that is given its address and key.
 
+use std::time::Duration;
+
 use outlast_api::{Diagnostic, ExitCode};
-use outlast_engine::{Engine, Setup};
+use outlast_engine::{Engine, Full, Setup, diagnostic, full};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -45,7 +47,7 @@ pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failu
         clients: Some((listen, key)),
     };
     block_on_one_thread(async move {
-        let engine = Engine::open(setup).await?;
+        let engine = Engine::open(setup).await.map_err(|error| of_a_gateway(&error))?;
         let address = engine.gateway_addr().map(|address| address.to_string()).unwrap_or_default();
         print_json(&json!({"schema": "outlast/gateway/v1", "address": address, "key": shown}))?;
         say(&format!("ANTHROPIC_BASE_URL=http://{address}  OPENAI_BASE_URL=http://{address}/v1"));
@@ -56,8 +58,39 @@ pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failu
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = until_over(&engine) => {}
         }
-        engine.close().await?;
-        Ok(ExitCode::Ok)
+        let over = engine.is_over();
+        engine.close().await.map_err(|error| of_a_gateway(&error))?;
+        Ok(if over { ExitCode::Host } else { ExitCode::Ok })
     })
+}
+
+/// How often it is looked whether the disk has room: nobody tells.
+const LOOKED_AT: Duration = Duration::from_secs(2);
+
+/// Tells of a full disk, on which requests wait, for as long as the engine goes on.
+async fn until_over(engine: &Engine) {
+    let folder = engine.home().root();
+    let mut waits = false;
+    while !engine.is_over() {
+        let now = full(folder);
+        let was = std::mem::replace(&mut waits, now.is_some());
+        match (now, was) {
+            (Some(Full { free, floor, .. }), false) => say(&format!(
+                "the disk is full: {free} are free in {}; requests wait, and go on by themselves when {floor} are",
+                folder.display()
+            )),
+            (None, true) => say("there is room again: requests go on"),
+            _ => {}
+        }
+        tokio::time::sleep(LOOKED_AT).await;
+    }
+}
+
+/// An engine that has no run is begun again, and goes on with none.
+fn of_a_gateway(error: &outlast_engine::Error) -> Failure {
+    let mut told = diagnostic(error);
+    told.fix.iter_mut().for_each(|fix| *fix = fix.replace("outlast resume", "outlast gateway"));
+    told.into()
 }

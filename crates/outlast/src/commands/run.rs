@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use outlast_api::{Diagnostic, ExitCode};
+use outlast_api::{Diagnostic, DryRun, ExitCode, schema};
 use outlast_config::{Severity, UserConfig, read_plan};
 use outlast_core::glob::Glob;
 use outlast_core::plan::{Budget, Concurrency, Plan};
@@ -12,6 +12,7 @@ use outlast_git::UserRepo;
 use crate::approval;
 use crate::args::Run;
 use crate::base;
+use crate::commands::check::edge_view;
 use crate::commands::status::{now, view};
 use crate::commands::{Given, print, print_json, say};
 use crate::detach;
@@ -60,7 +61,7 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     base::refuse(base::hindrances(&plan, &given, &user, &repository)?)?;
     say_what_agents_miss(&repository, &plan, &files)?;
     if run.dry_run {
-        return dry_run(&plan);
+        return dry_run(&given, &plan);
     }
     if let Some(holder) = given.places.home.engine() {
         return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
@@ -210,8 +211,19 @@ fn keep_only(plan: &mut Plan, only: &[String], typed: Typed<'_>) -> Result<(), F
     Ok(())
 }
 
-fn dry_run(plan: &Plan) -> Result<ExitCode, Failure> {
+fn dry_run(given: &Given, plan: &Plan) -> Result<ExitCode, Failure> {
     let analysis = outlast_config::analyse(plan);
+    if given.json {
+        let names = |ids: &[TaskId]| ids.iter().map(TaskId::to_string).collect::<Vec<_>>();
+        print_json(&DryRun {
+            schema: schema("dry_run"),
+            plan: plan.run.name.clone(),
+            waves: analysis.waves.iter().map(|wave| names(wave)).collect(),
+            critical_path: names(&analysis.critical_path),
+            edges: analysis.edges.into_iter().map(edge_view).collect(),
+        })?;
+        return Ok(ExitCode::Ok);
+    }
     for (number, wave) in analysis.waves.iter().enumerate() {
         let names: Vec<&str> = wave.iter().map(TaskId::as_str).collect();
         print(&format!("{} {}\n", styled(text::BOLD, format!("wave {}:", number + 1)), names.join(", ")))?;

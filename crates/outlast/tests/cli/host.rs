@@ -1,5 +1,8 @@
 //! What the host lacks or has too much of: exit code 12, and nothing of the repository changed.
 
+use std::fs;
+use std::path::PathBuf;
+
 use outlast_engine::Home;
 
 use crate::bench::{Bench, Ran};
@@ -86,4 +89,54 @@ fn a_limit_of_how_large_files_may_be_ends_nothing_in_silence() {
         assert!(told.stderr.contains("ulimit -f unlimited"), "{told:#?}");
     }
     bench.run(&["run", "--yes"]).ends(0);
+}
+
+/// A bench with a run that is over, and the folder with its state.
+fn with_a_run() -> (Bench, PathBuf) {
+    let bench = Bench::new();
+    bench.plan(&PLAN.replace("claude-code\"", "command\"\ncommand = [\"cp\", \"{goal_file}\", \"made.txt\"]"));
+    bench.run(&["run", "--yes"]).ends(0);
+    let folder = Home::new(bench.env.outlast_home()).repositories().unwrap().remove(0);
+    (bench, folder)
+}
+
+#[test]
+fn a_journal_that_is_gone_while_the_rest_is_there_is_told_as_damage() {
+    let (bench, folder) = with_a_run();
+    let (journal, aside) = (folder.join("journal.db"), folder.join("aside"));
+    fs::rename(&journal, &aside).unwrap();
+    for arguments in
+        [&["status"][..], &[], &["run", "--yes"], &["run", "--yes", "--again"], &["resume"], &["land", "t"]]
+    {
+        let told = bench.run(arguments).ends(10).says("error[journal/damaged]").says("journal.db is gone").says("do: ");
+        assert!(told.stderr.contains("workspaces"), "{told:#?}");
+        assert!(!journal.exists(), "{arguments:?} makes a new one");
+    }
+    bench.run(&["status", "--json"]).fails(10, "journal/damaged");
+    let doctor = bench.run(&["doctor", "--offline"]);
+    assert!(doctor.stdout.contains("journal.db is gone"), "{doctor:#?}");
+    fs::rename(&aside, &journal).unwrap();
+    bench.run(&["status"]).ends(0);
+}
+
+#[test]
+fn what_the_host_refuses_is_no_defect_and_is_told_with_what_helps() {
+    let (bench, folder) = with_a_run();
+    // A folder where a file of ours belongs.
+    let lock = folder.join("journal.db.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    bench.run(&["run", "--yes", "--again"]).ends(12).says("error[host/cannot]").says("move the folder away");
+    fs::remove_dir(&lock).unwrap();
+    let spooled = folder.join("spool/00000001.spool");
+    fs::create_dir(&spooled).unwrap();
+    bench.run(&["run", "--yes", "--again"]).ends(12).says("error[host/cannot]").says("move the folder away");
+    fs::remove_dir(&spooled).unwrap();
+    for files in [12, 16, 24] {
+        let mut limited = bench.env.command("sh");
+        let script = format!("ulimit -n {files} && exec \"$0\" run --yes --again");
+        limited.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_outlast"));
+        let told = Ran::of(limited.current_dir(bench.repo.dir()));
+        assert!(told.code == 12 && told.stderr.contains("ulimit -n 1024"), "{files}: {told:#?}");
+    }
 }
