@@ -104,14 +104,7 @@ impl Engine {
         let journal = Journal::open(home.journal())?;
         let reader = journal.reader()?;
         let core = replay(&reader)?;
-        let upstreams = || accounts.iter().map(|account| &account.upstream);
-        let (ledger, recovery) = Ledger::open_with(&journal, |unfinished| reckon(upstreams(), unfinished))?;
-        if !recovery.kept.is_empty() {
-            tracing::info!(exchanges = recovery.kept.len(), "what an engine before this one left is in the ledger now");
-        }
-        for path in recovery.unreadable {
-            tracing::error!(path = %path.display(), "an exchange of an engine before this one cannot be read");
-        }
+        let ledger = ledger(&journal, &accounts)?;
         // Whoever starts an engine has done something about it, or hears of it again.
         let shut = core.accounts.keys().filter(|account| core.is_shut(account)).cloned().map(Command::OpenAccount);
         let first = uncounted(&core, &reader)?.into_iter().chain(shut).collect();
@@ -238,6 +231,19 @@ fn uncounted(core: &Core, reader: &JournalReader) -> Result<Vec<Command>, Error>
     let mut rows = Vec::new();
     let last = reader.exchanges_after(core.ledger_row(), |row| rows.extend(ledger_row(row)))?;
     Ok(core.recount(rows, last))
+}
+
+/// The ledger, once it holds what an engine before this one has left.
+fn ledger(journal: &Journal, accounts: &[Account]) -> Result<Ledger, Error> {
+    let upstreams = || accounts.iter().map(|account| &account.upstream);
+    let (ledger, recovery) = Ledger::open_with(journal, |unfinished| reckon(upstreams(), unfinished))?;
+    if !recovery.kept.is_empty() {
+        tracing::info!(exchanges = recovery.kept.len(), "what an engine before this one left is in the ledger now");
+    }
+    for path in recovery.unreadable {
+        tracing::error!(path = %path.display(), "an exchange of an engine before this one cannot be read");
+    }
+    Ok(ledger)
 }
 
 pub(crate) fn info(account: &Account) -> AccountInfo {
