@@ -109,10 +109,33 @@ fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Fai
     }
     let (journalled, id) = Journalled::find(places, Some(run.as_str()))?;
     let status = view(places, &journalled, &id, now())?;
+    let run = journalled.core.run(&id);
+    let behind = acted.tasks.iter().filter(|task| task.cause.as_deref() == Some("need_not_landed"));
+    for (task, with_needs) in behind.filter_map(|task| Some((&task.id, with_needs(run?, &TaskId::new(&task.id))?))) {
+        let names: Vec<String> = with_needs.iter().map(|task| word(task.as_str())).collect();
+        say(format!("{task}\n{}", fixes(&[format!("outlast land --run {id} {}", names.join(" "))])).trim_end());
+    }
     for task in status.tasks.iter().filter(|task| !task.fix.is_empty() && refused.contains(&task.id.as_str())) {
         say(format!("{}\n{}", task.id, fixes(&task.fix)).trim_end());
     }
     Ok(())
+}
+
+/// A task with all that has to land before it; nothing where something of that has no result to land.
+fn with_needs(run: &Run, task: &TaskId) -> Option<Vec<TaskId>> {
+    let mut wanted = vec![task.clone()];
+    let mut next = 0;
+    while let Some(found) = wanted.get(next).and_then(|id| run.task(id)) {
+        next += 1;
+        for need in found.spec.needs.iter().filter_map(|need| run.task(need)).filter(|need| !need.is_on_target()) {
+            need.result()?;
+            if !wanted.contains(&need.id) {
+                wanted.push(need.id.clone());
+            }
+        }
+    }
+    wanted.reverse();
+    Some(wanted)
 }
 
 pub(crate) fn discard(given: Given, selection: &TaskSelection) -> Result<ExitCode, Failure> {

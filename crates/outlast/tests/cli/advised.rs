@@ -202,6 +202,9 @@ fn what_is_named_lands_in_the_order_in_which_it_is_named_and_after_what_it_needs
     let tasks = [("one", ""), ("two", ""), ("after", "needs = [\"one\"]"), ("three", "")];
     let bench = bench(&plan("target = \"landed\"\nconcurrency = 1", &tasks));
     bench.run(&["run", "--yes"]).ends(0);
+    let run = run_of(&bench);
+    let told = bench.run(&["land", "after"]).ends(8).says(&format!("do: outlast land --run {run} one after\n"));
+    assert!(told.stdout.contains("need_not_landed"), "{told:#?}");
     bench.run(&["land", "three", "after", "two", "one"]).ends(0);
     let log = bench.repo.text(&[
         "log",
