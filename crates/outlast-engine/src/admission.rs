@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use crate::ask::PendingAsk;
 use crate::asks::{FREE, MINUTE_LIMIT_MAX};
 use crate::context::Context;
+use crate::home::RepoHome;
 use crate::passed::PassedRefusals;
 use crate::replay::{self, Answers, REPLAY};
 use crate::room;
@@ -33,14 +34,13 @@ pub(crate) struct EngineAdmission {
 }
 
 impl EngineAdmission {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         engine: LoopHandle,
         passed: Arc<PassedRefusals>,
         context: Option<Arc<Context>>,
-        answers: Answers,
-        folder: PathBuf,
+        home: &RepoHome,
     ) -> Self {
-        Self { engine, passed, context, answers, folder }
+        Self { engine, passed, context, answers: Answers::new(home.journal()), folder: home.root().to_owned() }
     }
 }
 

@@ -104,12 +104,14 @@ pub(crate) const STORE_GONE: &str = "host/store-gone";
 const PLAN_DAMAGED: &str = "plan/damaged";
 /// The code of a repository that is another one.
 const ANOTHER: &str = "repository/another";
+/// The code of what is missed in our own store.
+const STORE_DAMAGED: &str = "host/store-damaged";
 /// The code of whatever else is tried again and again.
 const TRIED_AGAIN: &str = "host/tried-again";
 
 /// Whether this is said because something waits that nobody need wait for who wants to leave.
 pub fn is_held_up(told: &Diagnostic) -> bool {
-    is_obstacle(told) || matches!(told.code.as_str(), PLAN_DAMAGED | ANOTHER | TRIED_AGAIN)
+    is_obstacle(told) || matches!(told.code.as_str(), PLAN_DAMAGED | ANOTHER | TRIED_AGAIN | STORE_DAMAGED)
 }
 
 /// Whether this is said of what is in the way of everything.
@@ -136,6 +138,12 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
     }
     if let (Error::Git(_), Some(place)) = (error, another_repository(run, home)) {
         return certain(another(run, &place));
+    }
+    if let (Error::Git(_), Ok(files)) = (error, outlast_git::emptied(&home.store()))
+        && !files.is_empty()
+    {
+        let told = store_damaged(&files).because(NOTHING_LOST).about(run.to_string());
+        return Why { told, is_certain: false };
     }
     let lock = match error {
         Error::Git(outlast_git::Error::Git { stderr, .. }) => held_lock(stderr),
@@ -181,6 +189,23 @@ fn another(run: &RunId, place: &Path) -> Diagnostic {
         .about(run.to_string())
         .fix(format!("mv {word} {aside} && mv WHERE_IT_IS_NOW {word}    # a repository is known by where it is"))
         .fix(format!("outlast resume {run}    # once it is back: goes on where it was"))
+}
+
+/// What is said of files of our store that hold no byte, of which there is one at least.
+pub fn store_damaged(files: &[PathBuf]) -> Diagnostic {
+    let first = files.first().map(|file| file.display().to_string()).unwrap_or_default();
+    let what = match files.len() {
+        0 | 1 => format!("a file of our store holds no byte: {first}"),
+        many => format!("{many} files of our store hold no byte, the first of them {first}"),
+    };
+    let told = Diagnostic::error(STORE_DAMAGED, ExitCode::Host, what)
+        .because("a power cut or a full disk leaves files so; what agents did last is in their workspaces, too");
+    if first.ends_with("/HEAD") {
+        return told.fix("outlast resume    # makes it anew, as does every other command that changes something");
+    }
+    told.fix("outlast resume    # keeps anew what workspaces and the repository still hold of it")
+        .fix(format!("put {} back from a backup, then: outlast resume", quoted(&first)))
+        .fix("outlast run --only TASK --again    # does a task anew that goes on with neither")
 }
 
 /// The lock file that git could not make because it is there.

@@ -28,7 +28,6 @@ use crate::held_up;
 use crate::home::{GATEWAY_SOCKET, Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
 use crate::passed::PassedRefusals;
-use crate::replay::Answers;
 use crate::repositories::Repositories;
 use crate::state_loop::{LoopHandle, Running, run};
 use crate::store::{JournalStore, replay};
@@ -94,10 +93,6 @@ impl Engine {
         }
         let mut lock = home.lock(&place)?;
         let home = home.repository(&place);
-        // A new journal in its place would hide that runs were there.
-        if home.has_lost_its_journal() {
-            return Err(Error::JournalGone { path: home.journal() });
-        }
         home.create()?;
         // What the engine before this one tried is tried anew.
         held_up::save(&home.tried(), &[]).map_err(|source| Error::at(&home.tried(), source))?;
@@ -128,10 +123,7 @@ impl Engine {
             }
             None => None,
         };
-        let admission = {
-            let answers = Answers::new(home.journal());
-            EngineAdmission::new(handle.clone(), passed, context.clone(), answers, home.root().to_owned())
-        };
+        let admission = EngineAdmission::new(handle.clone(), passed, context.clone(), &home);
         let gateway = bind(&home, upstreams, admission, ledger, address).await?;
         let gateway_addr = gateway.tcp_addr();
 

@@ -238,8 +238,11 @@ impl RepoHome {
     /// Makes the folders that must exist before anything runs.
     ///
     /// # Errors
-    /// Where they cannot be made.
+    /// Where they cannot be made; [`Error::JournalGone`] where a new journal would hide that runs were there.
     pub fn create(&self) -> Result<(), Error> {
+        if self.has_lost_its_journal() {
+            return Err(Error::JournalGone { path: self.journal() });
+        }
         for dir in [
             &self.root,
             &self.root.join("attempts"),

@@ -48,7 +48,7 @@ mod views;
 
 pub use api::perform;
 pub use context::{Trouble, keep_plan, load_plan};
-pub use diagnose::{diagnostic, is_held_up, landed_anew, not_all_kept, nothing_on_record, refusal};
+pub use diagnose::{diagnostic, is_held_up, landed_anew, not_all_kept, nothing_on_record, refusal, store_damaged};
 pub use engine::{Account, Engine, Setup, client_key};
 pub use error::Error;
 pub use fault::POINTS;

@@ -106,7 +106,9 @@ impl Sink for Batch<'_> {
 impl Batch<'_> {
     /// Tells whether the object lies physically in this folder, or will with this batch.
     pub(crate) fn holds(&self, id: &ObjectId) -> bool {
-        self.known.contains(id) || self.folder.loose(id).is_file() || self.packs.iter().any(|p| p.lookup(id).is_some())
+        // A file without a byte is what a power cut leaves of one, and no object: it is written anew.
+        let is_loose = || std::fs::metadata(self.folder.loose(id)).is_ok_and(|file| file.is_file() && file.len() > 0);
+        self.known.contains(id) || is_loose() || self.packs.iter().any(|p| p.lookup(id).is_some())
     }
 
     /// Adds an object, unless this folder holds it already.

@@ -38,6 +38,8 @@ const PACK_SLOTS: gix::odb::store::init::Slots =
 /// the ref that names it is.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 1\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n\
                       [extensions]\n\tpreciousObjects = true\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+/// A branch that there never is: the store has no current one.
+const HEAD: &[u8] = b"ref: refs/heads/none\n";
 const PACKING: &str = "packing-";
 /// Of the repository by which the store is packed anew.
 const CONFIG_OF_PACKING: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n";
@@ -64,6 +66,7 @@ impl Store {
         if durable::read(&path.join("config"))?.as_deref() != Some(CONFIG.as_bytes()) {
             durable::write(&path.join("config"), CONFIG.as_bytes(), 0o644)?;
         }
+        mend_head(&path)?;
         // Attributes of the user's repository that are in no tree count in the store, too.
         let attributes = user.settings()?.info_attributes;
         if durable::read(&path.join("info/attributes"))?.unwrap_or_default() != attributes {
@@ -160,6 +163,8 @@ impl Store {
     }
 
     pub(crate) fn call(&self) -> Call {
+        // Where it cannot be written, git says so.
+        drop(mend_head(&self.path));
         self.git.in_store(&self.path)
     }
 
@@ -205,6 +210,12 @@ impl Store {
     }
 }
 
+/// Makes a `HEAD` anew that holds nothing: nothing goes by what it says, and git takes a folder without it for no repository.
+fn mend_head(store: &Path) -> Result<()> {
+    let head = store.join("HEAD");
+    if std::fs::metadata(&head).is_ok_and(|file| file.len() > 0) { Ok(()) } else { durable::write(&head, HEAD, 0o644) }
+}
+
 /// The ref that an attempt's checkpoints move forward.
 pub(crate) fn attempt_ref(attempt: &AttemptId) -> String {
     format!("refs/outlast/{}/{}/{}", attempt.run, attempt.task.slug(), attempt.number)
@@ -242,7 +253,7 @@ fn init(path: &Path, lender: &Path) -> Result<()> {
     durable::sync_dir(&temp.path().join("objects"))?;
     durable::write(&temp.path().join("objects/info/alternates"), &alternates_text(&[lender]), 0o644)?;
     durable::write(&temp.path().join("config"), CONFIG.as_bytes(), 0o644)?;
-    durable::write(&temp.path().join("HEAD"), b"ref: refs/heads/none\n", 0o644)?;
+    durable::write(&temp.path().join("HEAD"), HEAD, 0o644)?;
     let made = temp.keep();
     std::fs::rename(&made, path).map_err(Error::io("create", path))?;
     durable::sync_dir(parent)

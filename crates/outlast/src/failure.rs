@@ -34,7 +34,7 @@ const HELPS: [(&[&str], &str); 7] = [
 /// What helps with a diagnostic that names no help.
 fn help(told: &Diagnostic) -> Option<&'static str> {
     let says = |word: &&str| std::iter::once(&told.what).chain(&told.why).any(|text| text.contains(*word));
-    HELPS.iter().find(|(words, _)| words.iter().any(|word| says(word))).map(|(_, help)| *help)
+    HELPS.iter().find(|(words, _)| words.iter().any(&says)).map(|(_, help)| *help)
 }
 
 /// Why a command could not do what was asked.

@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+#[path = "survive/alone.rs"]
+mod alone;
 #[path = "survive/attacks.rs"]
 mod attacks;
 #[path = "survive/budget.rs"]

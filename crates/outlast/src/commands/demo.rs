@@ -54,9 +54,9 @@ pub(crate) fn perform(mut given: Given, demo: &Demo) -> Result<ExitCode, Failure
     say(&format!("\n{}", styled(BOLD, "git log --oneline --all")));
     // With `--json` the run is what is printed.
     if json {
-        say(log.trim_end())
+        say(log.trim_end());
     } else {
-        print(&log)?
+        print(&log)?;
     }
     drop(runtime);
     if demo.keep {

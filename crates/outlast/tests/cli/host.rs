@@ -1,7 +1,7 @@
 //! What the host lacks or has too much of: exit code 12, and nothing of the repository changed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outlast_engine::Home;
 
@@ -139,4 +139,33 @@ fn what_the_host_refuses_is_no_defect_and_is_told_with_what_helps() {
         let told = Ran::of(limited.current_dir(bench.repo.dir()));
         assert!(told.code == 12 && told.stderr.contains("ulimit -n 1024"), "{files}: {told:#?}");
     }
+}
+
+#[test]
+fn h15_files_of_the_store_that_hold_no_byte_are_told_and_nothing_is_lost() {
+    let (bench, folder) = with_a_run();
+    let store = folder.join("store.git");
+    let told = |file: &Path| {
+        let doctor = bench.run(&["doctor", "--offline"]).ends(12);
+        assert!(doctor.stdout.contains(&format!("holds no byte: {}", file.display())), "{doctor:#?}");
+    };
+    let head = store.join("HEAD");
+    fs::write(&head, "").unwrap();
+    told(&head);
+    let runs = fs::read_dir(store.join("refs/outlast")).unwrap();
+    let result = runs.map(|run| run.unwrap().path().join("t/result")).find(|result| result.is_file()).unwrap();
+    let id = fs::read_to_string(result).unwrap();
+    let object = store.join("objects").join(&id[..2]).join(id[2..].trim());
+    let aside = folder.join("aside");
+    fs::rename(&object, &aside).unwrap();
+    fs::write(&object, "").unwrap();
+    // It is not tried for ever, and says what helps.
+    bench.run(&["land", "t"]).ends(12);
+    assert!(!fs::read(&head).unwrap().is_empty(), "it is made anew");
+    told(&object);
+    bench.run(&["status"]).shows("holds no byte").shows(&object.display().to_string()).shows("from a backup");
+    fs::rename(&aside, &object).unwrap();
+    bench.run(&["land", "t"]).ends(0);
+    let doctor = bench.run(&["doctor", "--offline"]);
+    assert!(!doctor.stdout.contains("no byte"), "{doctor:#?}");
 }

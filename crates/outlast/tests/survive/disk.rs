@@ -68,7 +68,7 @@ fn e25_a_disk_that_can_hold_no_more_files_is_full() {
 }
 
 /// Runs a test of this program where it may mount. Where it must be able to (`OUTLAST_OWN_MOUNTS`), it never passes unrun.
-fn in_own_mounts(test: &str) {
+pub(crate) fn in_own_mounts(test: &str) {
     let unshare = || {
         let mut unshare = Command::new("unshare");
         unshare.args(["--user", "--map-root-user", "--mount", "--"]);
@@ -84,7 +84,7 @@ fn in_own_mounts(test: &str) {
     assert!(child.status().unwrap().success());
 }
 
-fn mount_small(folder: &Path) {
+pub(crate) fn mount_small(folder: &Path) {
     let size = format!("size={SIZE_MIB}m");
     mount(Some("tmpfs"), folder, Some("tmpfs"), MsFlags::empty(), Some(&*size)).unwrap();
 }
@@ -448,6 +448,7 @@ fn left_by_whoever_need_not_wait() {
         let Filled { world, base, ballast, mut run } = filled;
         assert!(run.ended_within(BOUND), "it waits all the same");
         run.end().ends(12).says("the disk is full").says("outlast resume");
+        assert!(world.living_shims().is_empty(), "its agents are ended");
         Filled::goes_on(&world, &ballast, &base);
     }
 }

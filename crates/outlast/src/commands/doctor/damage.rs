@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{RunId, TaskId};
-use outlast_engine::load_plan;
+use outlast_engine::{load_plan, store_damaged};
 use outlast_git::{SetAside, quoted, word};
 
 use super::found::Found;
@@ -15,6 +15,7 @@ use crate::text::count;
 /// Records of workspaces, copies of plans, and what was set aside, of one repository.
 pub(super) fn look(journalled: &Journalled) -> Vec<Found> {
     let mut found = plans(journalled);
+    found.extend(store(journalled));
     found.extend(records(journalled));
     found.extend(set_aside(journalled));
     found
@@ -31,6 +32,16 @@ fn plans(journalled: &Journalled) -> Vec<Found> {
         ))
     };
     damaged.map(told).collect()
+}
+
+/// Objects and refs of our store that hold no byte.
+fn store(journalled: &Journalled) -> Option<Found> {
+    const NAME: &str = "store";
+    match outlast_git::emptied(&journalled.home.store()) {
+        Err(error) => Some(Found::warning(NAME, error.to_string())),
+        Ok(files) if files.is_empty() => None,
+        Ok(files) => Some(Found::failed(NAME, &store_damaged(&files).into())),
+    }
 }
 
 /// Workspaces whose records cannot be read.
