@@ -7,6 +7,9 @@ use outlast_api::Diagnostic;
 
 use crate::{logfile, text};
 
+/// What the system says where this process may open no more files.
+const OUT_OF_FILES: &str = "Too many open files";
+
 /// What helps with what the system says, by its words, where nothing nearer to it is known.
 const HELPS: [(&[&str], &str); 7] = [
     // Room or inodes: the system has one word for both.
@@ -16,7 +19,7 @@ const HELPS: [(&[&str], &str); 7] = [
     ),
     (&["File too large"], "ulimit -f unlimited    # in the shell that starts it, then: the same again"),
     (
-        &["Too many open files", "unable to open database file"],
+        &[OUT_OF_FILES, "unable to open database file"],
         "ulimit -n 1024    # in the shell that starts it, where that is lower; then: the same again",
     ),
     (
@@ -33,8 +36,16 @@ const HELPS: [(&[&str], &str); 7] = [
 
 /// What helps with a diagnostic that names no help.
 fn help(told: &Diagnostic) -> Option<&'static str> {
-    let says = |word: &&str| std::iter::once(&told.what).chain(&told.why).any(|text| text.contains(*word));
-    HELPS.iter().find(|(words, _)| words.iter().any(&says)).map(|(_, help)| *help)
+    let says = |word: &&str| texts(told).any(|text| text.contains(*word));
+    let help = HELPS.iter().find(|(words, _)| words.iter().any(&says)).map(|(_, help)| *help);
+    help.or_else(|| {
+        (told.exit == outlast_api::ExitCode::Host).then_some("outlast doctor    # looks at all that it depends on")
+    })
+}
+
+/// All that a diagnostic tells, but for its advice.
+fn texts(told: &Diagnostic) -> impl Iterator<Item = &String> {
+    std::iter::once(&told.what).chain(&told.why)
 }
 
 /// Why a command could not do what was asked.
@@ -51,6 +62,10 @@ impl Failure {
             }
         }
         let code = ExitCode::from(self.0.exit.number());
+        // What cannot be started for want of files is not missing.
+        if texts(&self.0).any(|text| text.contains(OUT_OF_FILES)) {
+            self.0.fix.clear();
+        }
         if self.0.fix.is_empty()
             && let Some(help) = help(&self.0)
         {
