@@ -98,9 +98,6 @@ impl Gateway {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> usize {
         let Self { shared, tcp, unix, grace } = self;
         let connections = TaskTracker::new();
-        if unix.is_some() {
-            shared.tasks.spawn(price::warm(shared.accounts.values().map(|upstream| upstream.provider).collect()));
-        }
         let accepting = async {
             tokio::join!(
                 async {
@@ -150,9 +147,17 @@ async fn accept_tcp(listener: &TcpListener, shared: &Arc<Shared>, connections: &
 }
 
 async fn accept_unix(listener: &UnixListener, shared: &Arc<Shared>, connections: &TaskTracker) {
+    let mut is_first = true;
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(connections.spawn(connection(stream, Arc::clone(shared)))),
+            Ok((stream, _)) => {
+                // An engine whose agents ask for nothing, or that only lands, needs no prices.
+                if std::mem::take(&mut is_first) {
+                    let providers = shared.accounts.values().map(|upstream| upstream.provider).collect();
+                    shared.tasks.spawn(price::warm(providers));
+                }
+                connections.spawn(connection(stream, Arc::clone(shared)));
+            }
             Err(error) => listen::after_refused_accept(&error).await,
         }
     }
