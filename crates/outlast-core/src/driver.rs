@@ -115,6 +115,11 @@ impl<S: Store, E: Effects> Driver<S, E> {
         self.parks = parks;
     }
 
+    /// Whether it parks, and so starts nothing.
+    pub const fn is_parking(&self) -> bool {
+        !matches!(self.parks, Parks::Nothing)
+    }
+
     /// What is true.
     pub const fn core(&self) -> &Core {
         &self.core
@@ -155,7 +160,7 @@ impl<S: Store, E: Effects> Driver<S, E> {
         self.commit(&mut batch)?;
         let has_room = self.store.has_room();
         let mut held_up = false;
-        let may_start = self.starts && self.parks == Parks::Nothing;
+        let may_start = self.starts && !self.is_parking();
         loop {
             let mut records = self.core.decide(now);
             records.retain(|record| {
@@ -163,7 +168,7 @@ impl<S: Store, E: Effects> Driver<S, E> {
                 held_up |= starts && may_start && !has_room;
                 !starts || may_start && has_room
             });
-            if records.is_empty() && self.parks != Parks::Nothing {
+            if records.is_empty() && self.is_parking() {
                 records = self.core.park(self.parks == Parks::All, now);
             }
             if records.is_empty() {

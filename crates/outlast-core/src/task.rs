@@ -326,6 +326,14 @@ impl Task {
         }
     }
 
+    /// The commit by which it has landed.
+    pub const fn landed_as(&self) -> Option<&Oid> {
+        match &self.phase {
+            Phase::Landed { commit, .. } => Some(commit),
+            _ => None,
+        }
+    }
+
     /// Whether the target holds its change: by a commit of its own, or because it was there already.
     pub fn is_on_target(&self) -> bool {
         match &self.phase {

@@ -40,7 +40,9 @@ pub(crate) fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec
     let land = format!("outlast land --run {id} {task_id}");
     // A conflict stops git each time; what fails its check merges, and is to be mended before it counts.
     let then = match refused.cause {
-        LandingCause::Conflict => "stops at the conflict; mend it, then: git add -u && git cherry-pick --continue && ",
+        LandingCause::Conflict => {
+            "stops at the conflict; mend it, then: git diff --name-only -z --diff-filter=U | git add --pathspec-from-file=- --pathspec-file-nul && git cherry-pick --continue && "
+        }
         _ => "then mend what the check says, git commit -a --amend, and: ",
     };
     vec![

@@ -74,6 +74,8 @@ type TaskLocks = BTreeMap<(RunId, TaskId), Arc<tokio::sync::Mutex<()>>>;
 pub(crate) struct TaskFacts {
     pub(crate) run_base: Oid,
     pub(crate) target: String,
+    /// The commits by which tasks of its run have landed.
+    pub(crate) landed: Vec<Oid>,
     /// When the run started: the date of everything that must come out the same when it is made again.
     pub(crate) started_at: Timestamp,
     pub(crate) base: Option<Oid>,
@@ -185,6 +187,7 @@ impl Context {
             Some(TaskFacts {
                 run_base: run.spec.base.clone(),
                 target: run.spec.target.clone(),
+                landed: run.tasks.iter().filter_map(|task| task.landed_as().cloned()).collect(),
                 started_at: run.started_at,
                 base: task.base.clone(),
                 needs_landed: task.spec.needs.iter().all(|need| run.task(need).is_none_or(Task::is_on_target)),

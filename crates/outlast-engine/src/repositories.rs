@@ -56,6 +56,8 @@ pub(crate) struct Landable<'a> {
     pub(crate) agent: &'a AgentName,
     pub(crate) target: &'a str,
     pub(crate) run_base: &'a Oid,
+    /// The commits by which others of the run have landed.
+    pub(crate) landed: &'a [Oid],
     pub(crate) base: &'a Oid,
     pub(crate) tree: &'a Oid,
     pub(crate) message: &'a str,
@@ -183,7 +185,7 @@ impl Repositories {
             run: what.run.clone(),
             task: what.task.clone(),
             agent: what.agent.clone(),
-            target_tip: old.clone().unwrap_or_else(|| what.run_base.clone()),
+            target_tip: old.clone().map_or_else(|| self.beginning(what.landed, what.run_base), Ok)?,
             base: what.base.clone(),
             result_tree: what.tree.clone(),
             message: what.message.to_owned(),
@@ -201,6 +203,13 @@ impl Repositories {
                 Candidacy::Refused(LandingCause::Conflict, format!("does not merge in {}", paths(&conflict)))
             }
         })
+    }
+
+    /// Where a target begins that is not there: where it was, if it was made before and is gone since (people merge a run's
+    /// branch and delete it), and otherwise where the run began.
+    fn beginning(&self, landed: &[Oid], run_base: &Oid) -> Result<Oid, Error> {
+        let newest = if landed.is_empty() { None } else { self.user.newest(landed, run_base)? };
+        Ok(newest.unwrap_or_else(|| run_base.clone()))
     }
 
     /// The commit by which a target came to hold what a task changes; nothing where it was so before the run.
@@ -247,7 +256,12 @@ impl Repositories {
     }
 
     /// Moves the target, or finds out that it was moved before a crash.
-    pub(crate) fn move_target(&self, step: &Move, parent: &Oid) -> Result<Result<(), (LandingCause, String)>, Error> {
+    pub(crate) fn move_target(
+        &self,
+        step: &Move,
+        landed: &[Oid],
+        run_base: &Oid,
+    ) -> Result<Result<(), (LandingCause, String)>, Error> {
         match self.user.target_state(step)? {
             TargetState::Landed => {
                 // Moved before a crash, which had no time for this.
@@ -261,7 +275,8 @@ impl Repositories {
             TargetState::AtOld => {}
         }
         let tree = self.store.tree(&step.new)?;
-        let candidate = Candidate { commit: step.new.clone(), tree, parent: parent.clone() };
+        let parent = step.old.clone().map_or_else(|| self.beginning(landed, run_base), Ok)?;
+        let candidate = Candidate { commit: step.new.clone(), tree, parent };
         self.user.publish(&self.store, &step.run, &step.task, &candidate)?;
         Ok(match self.user.move_target(&self.store, step)? {
             MoveOutcome::Moved => Ok(()),

@@ -224,6 +224,11 @@ impl<'a> Simulation<'a> {
     /// Puts a command into the driver's inbox.
     fn tell(&mut self, input: Input) {
         self.inbox.push(input);
+        self.look();
+    }
+
+    /// Has the driver look, soon.
+    fn look(&mut self) {
         if !self.turn_is_due {
             self.turn_is_due = true;
             let delay = self.rng.between((0, 30));

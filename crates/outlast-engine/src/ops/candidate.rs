@@ -46,6 +46,7 @@ pub(crate) async fn perform(
                 agent: &agent,
                 target: &facts.target,
                 run_base: &facts.run_base,
+                landed: &facts.landed,
                 base: &base,
                 tree: &result,
                 message: &message,

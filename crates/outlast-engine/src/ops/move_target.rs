@@ -25,10 +25,10 @@ pub(crate) async fn perform(
     crate::fault::point("before_move");
     context.room_to_land()?;
     let known = context.task_facts(&key.run, &key.task).await?;
-    let parent = old.clone().unwrap_or(known.run_base);
     until_unlocked(context, key, known.target.clone()).await?;
-    let step = Move { run: key.run.clone(), task: key.task.clone(), target: known.target, old, new: new.clone() };
-    let moved = context.in_git(move |git| git.move_target(&step, &parent)).await?;
+    let step =
+        Move { run: key.run.clone(), task: key.task.clone(), target: known.target.clone(), old, new: new.clone() };
+    let moved = context.in_git(move |git| git.move_target(&step, &known.landed, &known.run_base)).await?;
     crate::fault::point("after_move");
     let news = match moved {
         Ok(()) => LandingNews::Landed(new),

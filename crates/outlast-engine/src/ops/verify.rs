@@ -129,6 +129,7 @@ impl Check<'_> {
                     agent: &agent,
                     target: &known.target,
                     run_base: &known.run_base,
+                    landed: &known.landed,
                     base: &base,
                     tree: &tree,
                     message: "to be verified",

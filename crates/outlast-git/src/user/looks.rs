@@ -88,6 +88,19 @@ impl UserRepo {
         Ok((!found.is_empty()).then(|| Oid::new(found)))
     }
 
+    /// The newest of these commits, none of which is in the history of `since`; nothing where none of them is here any more.
+    ///
+    /// # Errors
+    /// The repository cannot be read, or lacks `since`.
+    pub fn newest(&self, commits: &[Oid], since: &Oid) -> Result<Option<Oid>> {
+        let asked: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let list = ["rev-list", "--topo-order", "--ignore-missing", "-1", "--stdin"];
+        let said =
+            self.git.in_checkout(&self.root).args(list).arg(format!("^{since}")).stdin(asked.into_bytes()).ok()?;
+        let found = String::from_utf8_lossy(&said).trim().to_owned();
+        Ok((!found.is_empty()).then(|| Oid::new(found)))
+    }
+
     /// The tasks of a run that the trailers of commits in the history of `tip` name, among those since `since`.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Whatever acts without being asked: people and the wall clock. And what is done when nothing happens any more.
 
 use outlast_core::admit::Command;
-use outlast_core::driver::Driver;
+use outlast_core::driver::{Driver, Parks};
 use outlast_core::record::Assigned;
 use outlast_core::run::Mode;
 use outlast_core::task::Phase;
@@ -39,6 +39,8 @@ pub(super) enum Act {
     Commit(usize),
     /// A person checks the target out, or leaves it.
     CheckOut(usize, bool),
+    /// Somebody wants to leave who need not wait, or stays after all.
+    Park(Parks),
     /// The wall clock jumps by so many milliseconds.
     Jump(i64),
     /// The faults stop, and everything goes on that was paused.
@@ -95,6 +97,7 @@ impl Simulation<'_> {
             self.agenda.at(at, Event::Act(Act::Retry(run)));
         }
         self.plan_accounts();
+        self.plan_leaves();
         let end = self.profile.faults_end;
         self.agenda.at(end, Event::Act(Act::Quiet));
     }
@@ -129,6 +132,19 @@ impl Simulation<'_> {
         }
     }
 
+    /// Somebody who need not wait has what waits parked, or all of it, and stays after all: of what is drawn already, too.
+    fn plan_leaves(&mut self) {
+        let soon = self.profile.faults_end / 3;
+        for seed in self.scenario.runs.iter().map(|run| run.spec.seed).filter(|seed| seed % 4 == 2) {
+            let parks = if seed % 8 == 2 { Parks::Held } else { Parks::All };
+            for nth in 1..=3 {
+                let at = soon / 4 * nth + seed % (soon / 4);
+                self.agenda.at(at, Event::Act(Act::Park(parks)));
+                self.agenda.at(at + BREAK.0 + seed % BREAK.1, Event::Act(Act::Park(Parks::Nothing)));
+            }
+        }
+    }
+
     fn plan_command(&mut self, at: u64) {
         let run = self.rng.index(self.scenario.runs.len());
         let spot = Spot { run, task: self.rng.index(self.scenario.runs[run].tasks.len()) };
@@ -155,6 +171,7 @@ impl Simulation<'_> {
                 return;
             }
             Act::Jump(by) => return self.agenda.jump(by),
+            Act::Park(parks) => return self.park(parks),
             Act::Quiet => return self.calm_down(),
             Act::Start(run) => match self.start(run) {
                 Some(command) => command,
@@ -218,8 +235,17 @@ impl Simulation<'_> {
         self.scenario.runs[run].id.clone()
     }
 
+    /// It is a switch of the driver: whoever comes after a crash has not set it.
+    fn park(&mut self, parks: Parks) {
+        if let Some(driver) = &mut self.driver {
+            driver.parks(parks);
+            self.look();
+        }
+    }
+
     fn calm_down(&mut self) {
         self.quiet = true;
+        self.park(Parks::Nothing);
         for account in 0..self.scenario.accounts.len() {
             if self.driver.as_ref().is_some_and(|driver| driver.core().is_shut(&self.scenario.accounts[account])) {
                 self.agenda.after(PATIENCE, Event::Act(Act::Open(account)));

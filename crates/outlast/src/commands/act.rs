@@ -100,11 +100,11 @@ fn name_what_was_there(places: &Places, home: &RepoHome, run: &RunId, acted: &mu
     Ok(())
 }
 
-/// Says what a person can do about work that did not land.
+/// Says what a person can do about work that did not land, or that has landed and is not on the target any more.
 fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Failure> {
     let refused: Vec<&str> =
         acted.tasks.iter().filter(|task| task.refused.is_some()).map(|task| task.id.as_str()).collect();
-    if refused.is_empty() {
+    if acted.tasks.is_empty() {
         return Ok(());
     }
     let (journalled, id) = Journalled::find(places, Some(run.as_str()))?;
@@ -115,8 +115,13 @@ fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Fai
         let names: Vec<String> = with_needs.iter().map(|task| word(task.as_str())).collect();
         say(format!("{task}\n{}", fixes(&[format!("outlast land --run {id} {}", names.join(" "))])).trim_end());
     }
-    for task in status.tasks.iter().filter(|task| !task.fix.is_empty() && refused.contains(&task.id.as_str())) {
-        say(format!("{}\n{}", task.id, fixes(&task.fix)).trim_end());
+    for task in status.tasks.iter().filter(|task| !task.fix.is_empty()) {
+        if refused.contains(&task.id.as_str()) {
+            say(format!("{}\n{}", task.id, fixes(&task.fix)).trim_end());
+        } else if task.off_target && acted.tasks.iter().any(|asked| asked.id == task.id) {
+            let detail = shown(task.detail.as_deref().unwrap_or_default());
+            say(format!("{}: {detail}\n{}", task.id, fixes(&task.fix)).trim_end());
+        }
     }
     Ok(())
 }

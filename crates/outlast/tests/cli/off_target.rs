@@ -47,6 +47,35 @@ fn follow(bench: &Bench, task: usize) {
 }
 
 #[test]
+fn a_runs_branch_that_was_merged_and_deleted_goes_on_where_it_was() {
+    let bench = Bench::new();
+    let agent = "[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"echo x > $OUTLAST_TASK.txt\"]\n";
+    let task = |id: &str, keys: &str| {
+        format!("[[task]]\nid = \"{id}\"\ngoal = \"Do {id}.\"\nwrites = [\"{id}.txt\"]\n{keys}\n")
+    };
+    let needs = "needs = [\"one\"]\nverify = [\"test -e one.txt\"]";
+    bench.plan(&format!("{agent}{}{}", task("one", ""), task("two", needs)));
+    bench.repo.write(".git/info/exclude", "outlast.toml\n").unwrap();
+    bench.run(&["run", "--yes"]).ends(0);
+    bench.run(&["land", "one"]).ends(0);
+    let target = bench.run(&["status", "--json"]).ends(0).json("status")["target"].as_str().unwrap().to_owned();
+    bench.repo.git(&["merge", "--quiet", &target]).unwrap();
+    bench.repo.git(&["branch", "--quiet", "-d", &target]).unwrap();
+    bench.run(&["land", "two"]).ends(0);
+    let tree = bench.repo.text(&["ls-tree", "--name-only", &target]).unwrap();
+    assert!(tree.contains("one.txt") && tree.contains("two.txt"), "{tree}");
+    assert_eq!(off(&bench), [false, false]);
+    // Whoever asks for it again hears that it is gone.
+    bench.repo.git(&["branch", "--quiet", "-D", &target]).unwrap();
+    assert_eq!(off(&bench), [false, true]);
+    bench
+        .run(&["land", "two"])
+        .ends(0)
+        .says("is gone, with nothing of it in what is checked out")
+        .says("git cherry-pick");
+}
+
+#[test]
 fn a_target_that_was_reset_is_told_with_the_command_that_brings_the_work_back() {
     let bench = on_main();
     bench.repo.git(&["reset", "--quiet", "--hard", "HEAD~1"]).unwrap();

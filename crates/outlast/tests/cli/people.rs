@@ -159,6 +159,7 @@ fn a_conflict_is_told_with_commands_that_end_it() {
     bench.plan(&plan("echo agent > README.md", "target = \"topic\"", "writes = [\"README.md\"]"));
     bench.run(&["run", "--yes"]).ends(0);
     bench.repo.git(&["checkout", "--quiet", "topic"]).unwrap();
+    bench.repo.commit_file("theirs.txt", "begun\n", "Theirs").unwrap();
     bench.repo.commit_file("README.md", "person\n", "Mine").unwrap();
     bench.repo.git(&["checkout", "--quiet", "main"]).unwrap();
 
@@ -170,15 +171,23 @@ fn a_conflict_is_told_with_commands_that_end_it() {
     // What is told leads to where a person can merge it, and the landing is known by that.
     let (_, land) = fix.rsplit_once(" && ").unwrap();
     assert!(
-        fix.contains("    # stops at the conflict; mend it, then: git add -u && git cherry-pick --continue && "),
+        fix.contains(
+            "    # stops at the conflict; mend it, then: git diff --name-only -z --diff-filter=U | git add \
+             --pathspec-from-file=- --pathspec-file-nul && git cherry-pick --continue && "
+        ),
         "{fix}"
     );
     let merge = &fix;
     let merged = bench.env.command("sh").args(["-c", merge]).current_dir(bench.repo.dir()).output().unwrap();
     assert_eq!(merged.status.code(), Some(1), "git stops for the conflict: {merged:?}");
     bench.repo.write("README.md", "both\n").unwrap();
-    bench.repo.git(&["add", "-u"]).unwrap();
-    bench.repo.git(&["-c", "core.editor=true", "cherry-pick", "--continue"]).unwrap();
+    // What is theirs and open in another file stays theirs.
+    bench.repo.write("theirs.txt", "not done\n").unwrap();
+    let goes_on = fix.split("then: ").nth(1).unwrap().split(" && outlast").next().unwrap();
+    let went_on =
+        bench.env.command("sh").args(["-c", goes_on]).env("GIT_EDITOR", "true").current_dir(bench.repo.dir()).output();
+    assert!(went_on.as_ref().unwrap().status.success(), "{went_on:?}");
+    assert_eq!(bench.repo.text(&["status", "--porcelain", "--untracked-files=no"]).unwrap(), " M theirs.txt");
     let land: Vec<&str> = land.split(' ').skip(1).collect();
     bench.run(&land).ends(0).shows("landed");
     assert_eq!(status(&bench)["state"], "done");
