@@ -9,6 +9,8 @@ pub(crate) const LINE_MAX: usize = 8 * 1024 * 1024;
 pub(crate) struct Lines {
     line: Vec<u8>,
     too_long: bool,
+    /// Whether the line has been handed out before its newline came.
+    is_ahead: bool,
 }
 
 impl Lines {
@@ -16,10 +18,26 @@ impl Lines {
     pub(crate) fn feed(&mut self, mut bytes: &[u8], on_line: &mut dyn FnMut(Option<&[u8]>)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.keep(&bytes[..end]);
-            self.hand_out(on_line);
+            if std::mem::take(&mut self.is_ahead) && self.line.trim_ascii().is_empty() {
+                self.line.clear();
+            } else {
+                self.hand_out(on_line);
+            }
             bytes = &bytes[end + 1..];
         }
         self.keep(bytes);
+    }
+
+    /// Hands out what follows the last newline where that is one whole object of JSON: whoever says a last word without the
+    /// newline, and stays, has said it.
+    pub(crate) fn object(&mut self, on_line: &mut dyn FnMut(Option<&[u8]>)) {
+        let is_whole = self.line.first() == Some(&b'{')
+            && self.line.last() == Some(&b'}')
+            && serde_json::from_slice::<&serde_json::value::RawValue>(&self.line).is_ok();
+        if is_whole {
+            self.hand_out(on_line);
+            self.is_ahead = true;
+        }
     }
 
     /// Hands out what follows the last newline, once the stream has ended.
@@ -53,6 +71,20 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn d03_a_last_object_without_its_newline_is_seen_and_seen_once() {
+        let mut lines = Lines::default();
+        let mut seen: Vec<Option<Vec<u8>>> = Vec::new();
+        let mut on_line = |line: Option<&[u8]>| seen.push(line.map(<[u8]>::to_vec));
+        for piece in [&b"{\"a\": {}"[..], b"}", b"\r", b"\nnext {}", b"\n{\"b\": 1}"] {
+            lines.feed(piece, &mut on_line);
+            lines.object(&mut on_line);
+        }
+        lines.finish(&mut on_line);
+        let text = |text: &str| Some(text.as_bytes().to_vec());
+        assert_eq!(seen, [text("{\"a\": {}}"), text("next {}"), text("{\"b\": 1}")]);
+    }
 
     #[test]
     fn d16_an_endless_line_is_dropped_in_bounded_memory_and_the_next_one_is_seen() {

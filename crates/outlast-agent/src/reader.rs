@@ -49,9 +49,13 @@ impl Reader {
         let mut events = Vec::new();
         let (parse, spread) = (&mut *self.parse, &mut self.spread);
         match source {
-            Source::Stdout => self.stdout.feed(bytes, &mut |line| {
-                spread.line(line, &mut |line| read(parse, source, line, &mut events));
-            }),
+            Source::Stdout => {
+                let mut on_line = |line: Option<&[u8]>| {
+                    spread.line(line, &mut |line| read(parse, source, line, &mut events));
+                };
+                self.stdout.feed(bytes, &mut on_line);
+                self.stdout.object(&mut on_line);
+            }
             Source::Stderr => self.stderr.feed(bytes, &mut |line| read(parse, source, line, &mut events)),
         }
         events

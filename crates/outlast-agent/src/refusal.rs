@@ -69,10 +69,17 @@ const CONTEXT: &[&str] = &[
     "range of input length",
     "input token count",
 ];
-const BILLING: &[&str] =
-    &["insufficient_quota", "exceeded your current quota", "credit balance", "insufficient balance", "more credits"];
+const BILLING: &[&str] = &[
+    "insufficient_quota",
+    "exceeded your current quota",
+    "credit balance",
+    "insufficient balance",
+    "requires more credits",
+    "out of credits",
+];
 const WINDOW: &[&str] = &[
     "usage limit",
+    "out of extra usage",
     "hour limit",
     "limits will reset",
     "access resets",
@@ -137,6 +144,15 @@ mod tests {
             (Some(403), "not allowed", Class::Auth),
             (Some(401), "", Class::Auth),
             (Some(402), "Insufficient Balance", Class::Billing),
+            (Some(402), "This request requires more credits, or fewer max_tokens.", Class::Billing),
+            (None, "Your workspace is out of credits. Add credits to continue.", Class::Billing),
+            (
+                None,
+                "You've hit your usage limit. Visit https://x.example/usage to purchase more credits or try again at Dec 4th, \
+                 2026 12:04 AM.",
+                Class::WindowQuota,
+            ),
+            (None, "You're out of extra usage · resets 9am (UTC)", Class::WindowQuota),
             (Some(529), "", Class::Overload),
             (Some(500), "", Class::Overload),
             (Some(400), "prompt is too long: 3 tokens > 2 maximum", Class::ContextOverflow),

@@ -45,6 +45,9 @@ const SENTENCES: &[&str] = &[
     "you have exhausted your",
     "you exceeded your current quota",
     "you've run out of",
+    "you're out of",
+    "you’re out of",
+    "your workspace is out of credits",
     "claude usage limit reached",
     "claude ai usage limit reached",
     "5-hour limit reached",
@@ -299,6 +302,13 @@ mod tests {
             ("ERROR: You've hit your usage limit or try again at Apr 16th, 2026 12:04 AM.", Class::WindowQuota),
             ("\u{1b}[31m✗ You've hit your session limit · resets 12:50am (Asia/Dhaka)\u{1b}[0m", Class::WindowQuota),
             ("Claude AI usage limit reached|1762952400", Class::WindowQuota),
+            ("You're out of extra usage · resets 9am (UTC)", Class::WindowQuota),
+            ("Your workspace is out of credits. Add credits to continue.", Class::Billing),
+            (
+                "ERROR: You've hit your usage limit. Visit https://x.example/usage to purchase more credits or try again at \
+                 Dec 4th, 2026 12:04 AM.",
+                Class::WindowQuota,
+            ),
             ("5-hour limit reached ∙ resets 2am", Class::WindowQuota),
             ("Connection closed mid-response", Class::Network),
             ("API Error: Connection error.", Class::Network),

@@ -131,7 +131,13 @@ impl Repositories {
             trusted: run_base.clone(),
             restore,
         };
-        Ok(Workspace::create(&self.user, &self.store, &spec)?)
+        let workspace = Workspace::create(&self.user, &self.store, &spec)?;
+        // Whoever worked in it before is gone, and may have been killed in the midst of a commit.
+        let locks = workspace.unlock()?;
+        if !locks.is_empty() {
+            tracing::info!(attempt = ?id, ?locks, "locks of a git that was killed are removed from its workspace");
+        }
+        Ok(workspace)
     }
 
     /// Keeps the tree of a task's workspace.
@@ -245,9 +251,10 @@ impl Repositories {
         )))
     }
 
-    /// The commit by which a task is on the target already.
+    /// The commit by which a task is on the target already; none that has been reverted there since.
     pub(crate) fn landed(&self, run: &RunId, task: &TaskId, target: &str, since: &Oid) -> Result<Option<Oid>, Error> {
-        Ok(self.user.landed_commit(run, task, target, since)?)
+        let Some(commit) = self.user.landed_commit(run, task, target, since)? else { return Ok(None) };
+        Ok(if self.user.is_reverted(&commit, target)? { None } else { Some(commit) })
     }
 
     /// Makes the integration worktree hold exactly this commit.

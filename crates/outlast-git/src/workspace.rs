@@ -12,6 +12,7 @@ mod made;
 pub(crate) mod remove;
 pub(crate) mod restore;
 pub(crate) mod skeleton;
+mod unlock;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -101,6 +101,24 @@ impl UserRepo {
         Ok((!found.is_empty()).then(|| Oid::new(found)))
     }
 
+    /// Whether a commit in the history of a branch has been reverted there since, as git writes it, and that has not been
+    /// reverted again.
+    ///
+    /// # Errors
+    /// The repository cannot be read, or lacks one of them.
+    pub fn is_reverted(&self, commit: &Oid, branch: &str) -> Result<bool> {
+        let since = format!("{commit}..refs/heads/{branch}");
+        let says = format!("--grep=This reverts commit {commit}");
+        let log = ["log", "--no-show-signature", "--format=%H", "--fixed-strings", &says, &since, "--"];
+        let said = self.git.in_checkout(&self.root).args(log).ok()?;
+        for revert in String::from_utf8_lossy(&said).lines() {
+            if !self.is_reverted(&Oid::new(revert), branch)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The tasks of a run that the trailers of commits in the history of `tip` name, among those since `since`.
     ///
     /// # Errors

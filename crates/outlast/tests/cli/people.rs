@@ -189,7 +189,14 @@ fn a_conflict_is_told_with_commands_that_end_it() {
     assert!(went_on.as_ref().unwrap().status.success(), "{went_on:?}");
     assert_eq!(bench.repo.text(&["status", "--porcelain", "--untracked-files=no"]).unwrap(), " M theirs.txt");
     let land: Vec<&str> = land.split(' ').skip(1).collect();
+    // Taken back before anybody has asked: it has not landed.
+    bench.repo.git(&["stash", "push", "--quiet", "--", "theirs.txt"]).unwrap();
+    bench.repo.git(&["revert", "--no-edit", "HEAD"]).unwrap();
+    bench.run(&land).ends(8).shows("conflict");
+    // And taken back itself: it has.
+    bench.repo.git(&["revert", "--no-edit", "HEAD"]).unwrap();
     bench.run(&land).ends(0).shows("landed");
+    bench.repo.git(&["reset", "--quiet", "--hard", "HEAD~2"]).unwrap();
     assert_eq!(status(&bench)["state"], "done");
     let said = bench.repo.text(&["log", "-1", "--format=%an%n%B", "topic"]).unwrap();
     assert!(said.starts_with("Ann\n") && said.contains("\nOutlast-Task: t"), "{said}");

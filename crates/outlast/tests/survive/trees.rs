@@ -40,6 +40,21 @@ fn e01_thirteen_tasks_land_while_somebody_holds_every_lock_of_the_repository() {
 }
 
 #[test]
+fn e01_what_a_killed_git_has_locked_in_its_own_workspace_keeps_nobody_from_going_on() {
+    let world = World::new();
+    let locks = ".git/index.lock .git/HEAD.lock .git/config.lock .git/refs/heads/outlast/one.lock";
+    // Its git was killed, and it with it; the next one writes nothing before it has committed.
+    let killed = format!("test -e tried || {{ touch tried {locks}; kill -9 $PPID; }}");
+    let commit = "git -c user.name=a -c user.email=a@b commit --allow-empty -qm mine && git update-ref refs/heads/outlast/one HEAD";
+    let made = "rm tried && mkdir -p parts && echo 'part one' > parts/one.txt";
+    let script = format!("run {killed}\nrun {commit} && {made}");
+    world.plan(&Plan::new("land = \"auto\"").task("one", &script, "writes = [\"parts/one.txt\"]\nretries = 0"));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 2, "{:#}", world.task("one"));
+}
+
+#[test]
 fn e07_a_run_starts_from_what_is_checked_out_ten_commits_ahead_or_on_an_orphan() {
     let world = World::new();
     world.plan(&landing());
