@@ -126,6 +126,10 @@ impl Engine {
         let admission = EngineAdmission::new(handle.clone(), passed, context.clone(), &home);
         let gateway = bind(&home, upstreams, admission, ledger, address).await?;
         let gateway_addr = gateway.tcp_addr();
+        // One that only lands has no answers to price.
+        if starts && context.is_some() {
+            gateway.warm();
+        }
 
         let leaving = CancellationToken::new();
         let token = api::token()?;

@@ -91,6 +91,17 @@ impl Gateway {
         self.tcp.as_ref()?.local_addr().ok()
     }
 
+    /// Decodes the prices that its accounts may need, on a thread of its own, while nobody waits for one.
+    ///
+    /// For whoever is about to start agents: an answer whose price has to wait for that would be on record so late that a
+    /// killed engine had forgotten it.
+    pub fn warm(&self) {
+        let providers: Vec<_> = self.shared.accounts.values().map(|upstream| upstream.provider).collect();
+        if !providers.is_empty() {
+            self.shared.tasks.spawn(price::warm(providers));
+        }
+    }
+
     /// Serves until `shutdown` is done, then lets the answers under way come to their end for the time of grace.
     ///
     /// Requests that wait for a grant are broken off at once, so that their senders keep them for the next gateway.
@@ -147,17 +158,9 @@ async fn accept_tcp(listener: &TcpListener, shared: &Arc<Shared>, connections: &
 }
 
 async fn accept_unix(listener: &UnixListener, shared: &Arc<Shared>, connections: &TaskTracker) {
-    let mut is_first = true;
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                // An engine whose agents ask for nothing, or that only lands, needs no prices.
-                if std::mem::take(&mut is_first) {
-                    let providers = shared.accounts.values().map(|upstream| upstream.provider).collect();
-                    shared.tasks.spawn(price::warm(providers));
-                }
-                connections.spawn(connection(stream, Arc::clone(shared)));
-            }
+            Ok((stream, _)) => drop(connections.spawn(connection(stream, Arc::clone(shared)))),
             Err(error) => listen::after_refused_accept(&error).await,
         }
     }

@@ -30,9 +30,6 @@ pub(crate) async fn of(provider: Provider, base_url: &str, asked: Option<&str>, 
 }
 
 /// Decodes whatever accounts of these providers may need.
-///
-/// A gateway for attempts does so when the first of them connects: an answer whose price has to wait for it would be on record
-/// so late that a killed engine had forgotten it.
 pub(crate) async fn warm(providers: Vec<Provider>) {
     for provider in providers {
         decode(Part::of(provider)).await;
