@@ -86,6 +86,11 @@ impl Folder {
         Ok(())
     }
 
+    /// Removes a file or link of this name, and nothing else.
+    pub(crate) fn unlink(&self, name: &BStr) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name.as_bytes(), UnlinkatFlags::NoRemoveDir)?)
+    }
+
     pub(crate) fn link(&self, name: &BStr) -> io::Result<OsString> {
         Ok(readlinkat(&self.0, name.as_bytes())?)
     }
