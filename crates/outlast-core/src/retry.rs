@@ -1,4 +1,5 @@
-//! When a task is tried again: at once and then soon for its own faults, ever later for the world's, with a jitter that spreads starts.
+//! When a task is tried again: at once and then soon for its own faults, ever later for the world's, with a jitter that
+//! spreads starts.
 
 use std::time::Duration;
 

@@ -41,7 +41,8 @@ pub(crate) fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec
     // A conflict stops git each time; what fails its check merges, and is to be mended before it counts.
     let then = match refused.cause {
         LandingCause::Conflict => {
-            "stops at the conflict; mend it, then: git diff --name-only -z --diff-filter=U | git add --pathspec-from-file=- --pathspec-file-nul && git cherry-pick --continue && "
+            "stops at the conflict; mend it, then: git diff --name-only -z --diff-filter=U | git add \
+             --pathspec-from-file=- --pathspec-file-nul && git cherry-pick --continue && "
         }
         _ => "then mend what the check says, git commit -a --amend, and: ",
     };
