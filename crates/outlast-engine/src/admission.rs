@@ -1,6 +1,5 @@
 //! The gateway's port: what it asks and tells goes to the loop, and refusals become what is known of an account.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -29,8 +28,8 @@ pub(crate) struct EngineAdmission {
     /// What keeps the work of attempts; none for a gateway alone.
     context: Option<Arc<Context>>,
     answers: Answers,
-    /// Where the state is kept.
-    folder: PathBuf,
+    /// Of the disk that holds the state.
+    room: Arc<room::Seen>,
 }
 
 impl EngineAdmission {
@@ -40,7 +39,8 @@ impl EngineAdmission {
         context: Option<Arc<Context>>,
         home: &RepoHome,
     ) -> Self {
-        Self { engine, passed, context, answers: Answers::new(home.journal()), folder: home.root().to_owned() }
+        let room = Arc::new(room::Seen::new(home.root().to_owned()));
+        Self { engine, passed, context, answers: Answers::new(home.journal()), room }
     }
 }
 
@@ -55,7 +55,7 @@ impl Admission for EngineAdmission {
                 _ if !replay::generates(ask.turn_kind) => {}
                 Some(context) => context.until_clear().await,
                 // What is paid for is kept: whoever asks waits until it can be.
-                None => room::until_some(&self.folder).await,
+                None => self.room.until_some().await,
             }
             let (reply, answer) = oneshot::channel();
             let gone = || Denied::NoAccount { reason: "the engine is on its way out".to_owned() };
@@ -79,8 +79,8 @@ impl Admission for EngineAdmission {
             }
             None if !replay::generates(arrived.ask.turn_kind) => Box::pin(std::future::ready(())),
             None => {
-                let folder = self.folder.clone();
-                Box::pin(async move { room::until_some(&folder).await })
+                let room = Arc::clone(&self.room);
+                Box::pin(async move { room.until_some().await })
             }
         }
     }

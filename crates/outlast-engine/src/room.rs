@@ -3,6 +3,8 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::sys::statvfs::statvfs;
 use outlast_api::Diagnostic;
@@ -77,10 +79,39 @@ pub(crate) fn check(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Waits for as long as the disk with the folder has no room to work. Nobody tells when it has some again.
-pub(crate) async fn until_some(folder: &Path) {
-    while full(folder).is_some() {
-        tokio::time::sleep(AGAIN_AFTER).await;
+/// How long room that was found counts as there: no disk writes as much as is kept free in that time, and a gateway that passes
+/// on ten thousand requests a second need not ask twice for each of them.
+const FRESH: Duration = Duration::from_millis(20);
+
+/// The room on the disk of a folder that was seen a moment ago.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    folder: PathBuf,
+    begun: Instant,
+    /// When room was found, in milliseconds from then; zero for never.
+    found_after: AtomicU64,
+}
+
+impl Seen {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, begun: Instant::now(), found_after: AtomicU64::new(0) }
+    }
+
+    /// Waits for as long as the disk has no room to work. Nobody tells when it has some again.
+    pub(crate) async fn until_some(&self) {
+        let after = self.now();
+        let found_after = self.found_after.load(Ordering::Relaxed);
+        if found_after > 0 && u128::from(after.saturating_sub(found_after)) < FRESH.as_millis() {
+            return;
+        }
+        while full(&self.folder).is_some() {
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+        self.found_after.store(self.now().max(1), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 

@@ -125,7 +125,7 @@ async fn ask(
             ruling = shared.admission.refused(refused.refusal.clone()) => ruling,
             () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
         };
-        let response = refused.settle(&shared.tasks, dialect);
+        let response = refused.settle(dialect);
         match ruling {
             Ruling::Pass => return Ok(Ok(response)),
             Ruling::Again => again_after = Some(exchange_id),

@@ -1,4 +1,4 @@
-//! An answer that comes later: waited for by a thread, or awaited by any async runtime.
+//! An answer that comes later: waited for by a thread, awaited by any async runtime, or heard where it is given.
 //!
 //! Written here because the journal must not depend on a runtime. Each answer has exactly one sender and one receiver.
 
@@ -35,6 +35,16 @@ struct Slot<T> {
 struct State<T> {
     answer: Option<Result<T, Error>>,
     waker: Option<Waker>,
+    hears: Option<Hears<T>>,
+}
+
+/// Who hears the answer.
+struct Hears<T>(Box<dyn FnOnce(Result<T, Error>) + Send>);
+
+impl<T> std::fmt::Debug for Hears<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hears")
+    }
 }
 
 impl<T> Slot<T> {
@@ -46,7 +56,8 @@ impl<T> Slot<T> {
 
 /// A connected pair; `path` names the journal should the promise be broken.
 pub(crate) fn pair<T>(path: &Path) -> (Promise<T>, Pending<T>) {
-    let slot = Arc::new(Slot { state: Mutex::new(State { answer: None, waker: None }), arrived: Condvar::new() });
+    let slot =
+        Arc::new(Slot { state: Mutex::new(State { answer: None, waker: None, hears: None }), arrived: Condvar::new() });
     (Promise { slot: Arc::clone(&slot), path: path.to_owned(), kept: false }, Pending { slot })
 }
 
@@ -59,6 +70,10 @@ impl<T> Promise<T> {
     fn answer(&mut self, answer: Result<T, Error>) {
         self.kept = true;
         let mut state = self.slot.state();
+        if let Some(Hears(hears)) = state.hears.take() {
+            drop(state);
+            return hears(answer);
+        }
         state.answer = Some(answer);
         let waker = state.waker.take();
         drop(state);
@@ -91,6 +106,21 @@ impl<T> Pending<T> {
                 return answer;
             }
             state = self.slot.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl<T> Pending<T> {
+    /// Has `hears` called with the answer, on the thread that gives it, or at once where it is there already: nobody has to be
+    /// woken for what is quickly done.
+    pub fn then(self, hears: impl FnOnce(Result<T, Error>) + Send + 'static) {
+        let mut state = self.slot.state();
+        match state.answer.take() {
+            None => state.hears = Some(Hears(Box::new(hears))),
+            Some(answer) => {
+                drop(state);
+                hears(answer);
+            }
         }
     }
 }

@@ -13,6 +13,8 @@ mod upstream;
 use std::path::Path;
 use std::time::Duration;
 
+use processes::Placement;
+
 /// What goes wrong ends the measurement.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -33,14 +35,20 @@ fn run(folder: &Path, outlast: &str, rest: &[&str]) -> Outcome<()> {
         _ => return Err("give SECONDS and ROUNDS, or neither".into()),
     };
     let builds: Vec<&Path> = outlast.split(',').map(Path::new).collect();
+    // Asked once: a thread that has been put on one core is told of that one alone.
+    let cores = std::thread::available_parallelism()?.get();
     let targets = processes::start(folder, &builds)?;
     for shape in shapes::ALL {
         let request = shape.request();
         let mut table = report::Table::new(shape, &targets);
         for _ in 0..rounds {
-            for (index, target) in targets.iter().enumerate() {
-                table.alone(index, &load::alone(target.addr, &request, slice)?);
+            for placement in [Placement::Apart, Placement::Together] {
+                processes::place(&targets, placement, cores)?;
+                for (index, target) in targets.iter().enumerate() {
+                    table.alone(index, placement, &load::alone(target.addr, &request, slice)?);
+                }
             }
+            processes::place(&targets, Placement::Free, cores)?;
             for (index, target) in targets.iter().enumerate() {
                 let before = target.cpu();
                 let many = load::many(target.addr, &request, slice, report::CONNECTIONS)?;

@@ -7,6 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
 use crate::{Outcome, shapes};
 
 /// One worker, connections to the upstream kept, events passed as they come: what the gateway is measured against.
@@ -89,6 +92,46 @@ fn nginx(folder: &Path, upstream: SocketAddr) -> Outcome<Target> {
         std::thread::sleep(Duration::from_millis(10));
     };
     Ok(Target { name: "nginx".to_owned(), addr, child, worker })
+}
+
+/// Where a request's parties run: left to itself, the system moves them together or apart at whim, and a wake on another core
+/// costs several times what nginx adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// The client and the upstream on one core, what is measured on another.
+    Apart,
+    /// All of them on one core.
+    Together,
+    /// Wherever the system puts them.
+    Free,
+}
+
+/// Puts this thread, the upstream (the first of `targets`) and all others where `placement` says, on a machine of so many
+/// cores.
+pub(crate) fn place(targets: &[Target], placement: Placement, cores: usize) -> Outcome<()> {
+    let (ends, between) = match placement {
+        Placement::Apart if cores > 1 => (0..1, 1..2),
+        Placement::Free => (0..cores, 0..cores),
+        Placement::Apart | Placement::Together => (0..1, 0..1),
+    };
+    sched_setaffinity(Pid::from_raw(0), &set(ends.clone())?)?;
+    for (index, target) in targets.iter().enumerate() {
+        let set = set(if index == 0 { ends.clone() } else { between.clone() })?;
+        for thread in fs::read_dir(format!("/proc/{}/task", target.worker))? {
+            let Ok(thread) = thread?.file_name().to_string_lossy().parse() else { continue };
+            // One that has ended since it was listed needs no core.
+            let _ = sched_setaffinity(Pid::from_raw(thread), &set);
+        }
+    }
+    Ok(())
+}
+
+fn set(cores: std::ops::Range<usize>) -> Outcome<CpuSet> {
+    let mut set = CpuSet::new();
+    for core in cores {
+        set.set(core)?;
+    }
+    Ok(set)
 }
 
 impl Target {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::load::Slice;
-use crate::processes::Target;
+use crate::processes::{Placement, Target};
 use crate::shapes::Shape;
 
 /// Connections at once in the second half of every round.
@@ -19,6 +19,7 @@ struct Row {
     name: String,
     p50: Vec<f64>,
     p99: Vec<f64>,
+    together: Vec<f64>,
     per_second: Vec<f64>,
     many_p50: Vec<f64>,
     cpu_micros: Vec<f64>,
@@ -31,6 +32,7 @@ impl Table {
             name: target.name.clone(),
             p50: Vec::new(),
             p99: Vec::new(),
+            together: Vec::new(),
             per_second: Vec::new(),
             many_p50: Vec::new(),
             cpu_micros: Vec::new(),
@@ -39,9 +41,14 @@ impl Table {
         Self { shape, rows: targets.iter().map(row).collect() }
     }
 
-    pub(crate) fn alone(&mut self, index: usize, slice: &Slice) {
-        self.rows[index].p50.push(slice.percentile(50));
-        self.rows[index].p99.push(slice.percentile(99));
+    pub(crate) fn alone(&mut self, index: usize, placement: Placement, slice: &Slice) {
+        let row = &mut self.rows[index];
+        if placement == Placement::Together {
+            row.together.push(slice.percentile(50));
+            return;
+        }
+        row.p50.push(slice.percentile(50));
+        row.p99.push(slice.percentile(99));
     }
 
     pub(crate) fn many(&mut self, index: usize, slice: &Slice, cpu: Duration, resident_kb: u64) {
@@ -55,18 +62,19 @@ impl Table {
     pub(crate) fn print(&self) {
         println!("\n{} (medians over {} rounds)", self.shape.title(), self.rows[0].p50.len());
         println!(
-            "{:<10}{:>12}{:>12}{:>12}{:>14}{:>14}{:>12}{:>10}",
-            "", "c=1 p50 us", "p99 us", "added us", "c=50 req/s", "c=50 p50 us", "cpu us", "RSS MB"
+            "{:<10}{:>12}{:>12}{:>12}{:>14}{:>14}{:>14}{:>12}{:>10}",
+            "", "c=1 p50 us", "p99 us", "added us", "one core us", "c=50 req/s", "c=50 p50 us", "cpu us", "RSS MB"
         );
         let direct = median(&self.rows[0].p50);
         for row in &self.rows {
             let p50 = median(&row.p50);
             println!(
-                "{:<10}{:>12.0}{:>12.0}{:>12.0}{:>14.0}{:>14.0}{:>12.0}{:>10.1}",
+                "{:<10}{:>12.0}{:>12.0}{:>12.0}{:>14.0}{:>14.0}{:>14.0}{:>12.0}{:>10.1}",
                 row.name,
                 p50,
                 median(&row.p99),
                 p50 - direct,
+                median(&row.together),
                 median(&row.per_second),
                 median(&row.many_p50),
                 median(&row.cpu_micros),
@@ -76,9 +84,11 @@ impl Table {
         let [_, nginx, gateways @ ..] = self.rows.as_slice() else { return };
         for gateway in gateways {
             let added = (median(&gateway.p50) - direct) / (median(&nginx.p50) - direct);
+            let direct = median(&self.rows[0].together);
+            let together = (median(&gateway.together) - direct) / (median(&nginx.together) - direct);
             let through = median(&gateway.per_second) / median(&nginx.per_second);
             println!(
-                "{} adds at p50 {added:.2} x nginx (at most 2.50)   req/s at {CONNECTIONS}: {through:.2} x nginx (at least 0.25)   RSS: {:.1} MB (below 30)",
+                "{} adds at p50 {added:.2} x nginx (at most 2.50; {together:.2} x where all share a core)   req/s at {CONNECTIONS}: {through:.2} x nginx (at least 0.25)   RSS: {:.1} MB (below 30)",
                 gateway.name,
                 gateway.resident_kb as f64 / 1024.0
             );

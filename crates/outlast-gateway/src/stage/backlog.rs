@@ -4,8 +4,8 @@
 //! request waits until there is room. Answers under way never wait.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use outlast_journal::Pending;
 use tokio::sync::Notify;
@@ -42,9 +42,9 @@ impl Backlog {
     }
 
     /// Takes room for an exchange that has ended, even where there is none; `admission` hears when its row is there.
-    pub(crate) fn add(&self, exchange_id: String, row: Pending<()>, admission: Arc<dyn Admission>) -> Unwritten {
+    pub(crate) fn add(&self, exchange_id: String, row: Pending<()>, admission: &Arc<dyn Admission>) -> Unwritten {
         self.0.unwritten.fetch_add(1, Ordering::AcqRel);
-        Unwritten { exchange_id, row: Some(row), admission, backlog: self.clone() }
+        Unwritten { exchange_id, row: Some(row), admission: Arc::downgrade(admission), backlog: self.clone() }
     }
 }
 
@@ -53,23 +53,29 @@ impl Backlog {
 pub(crate) struct Unwritten {
     exchange_id: String,
     row: Option<Pending<()>>,
-    admission: Arc<dyn Admission>,
+    /// One that is gone need not hear of it, and must not end on the ledger's thread.
+    admission: Weak<dyn Admission>,
     backlog: Backlog,
 }
 
 impl Unwritten {
-    /// Waits for the row, then gives the room back.
-    pub(crate) async fn written(mut self) {
+    /// Gives the room back when the row is there, on the thread that has written it: a task of the gateway's for each row would
+    /// have to be woken across threads.
+    pub(crate) fn until_written(mut self) {
         let Some(row) = self.row.take() else { return };
-        if let Err(error) = row.await {
-            tracing::error!(exchange = %self.exchange_id, %error, "an exchange is not in the ledger yet");
-        }
+        row.then(move |written| {
+            if let Err(error) = written {
+                tracing::error!(exchange = %self.exchange_id, %error, "an exchange is not in the ledger yet");
+            }
+        });
     }
 }
 
 impl Drop for Unwritten {
     fn drop(&mut self) {
-        self.admission.kept(&self.exchange_id);
+        if let Some(admission) = self.admission.upgrade() {
+            admission.kept(&self.exchange_id);
+        }
         let shared = &self.backlog.0;
         if shared.unwritten.fetch_sub(1, Ordering::AcqRel) == UNWRITTEN_MAX {
             shared.room.notify_waiters();

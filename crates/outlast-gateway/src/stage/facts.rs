@@ -51,12 +51,12 @@ fn opens_with_tools(body: &[u8], input: Range<usize>) -> bool {
     json::members(item).any(|(key, span)| key == b"type" && &item[span] == b"\"additional_tools\"")
 }
 
-/// What part of an agent's work a request is.
-pub(crate) fn turn_kind(endpoint: Endpoint, headers: &HeaderMap, facts: &Facts) -> TurnKind {
+/// What part of an agent's work a request is; `sub_agent` is who asks, see [`sub_agent`].
+pub(crate) fn turn_kind(endpoint: Endpoint, sub_agent: Option<&str>, facts: &Facts) -> TurnKind {
     match endpoint.operation {
         Operation::CountTokens => TurnKind::CountTokens,
         Operation::Models | Operation::Probe => TurnKind::Models,
-        Operation::Generate => match (sub_agent(headers).is_some(), facts.has_tools) {
+        Operation::Generate => match (sub_agent.is_some(), facts.has_tools) {
             (true, _) => TurnKind::SubAgent,
             (false, true) => TurnKind::Main,
             (false, false) => TurnKind::Background,
@@ -110,7 +110,7 @@ mod tests {
             if let Some(name) = header {
                 headers.insert(name, "x".parse().unwrap());
             }
-            turn_kind(POST, &headers, &read(POST, "/", body.as_bytes()))
+            turn_kind(POST, sub_agent(&headers).as_deref(), &read(POST, "/", body.as_bytes()))
         };
         assert_eq!(kind(r#"{"tools":[{"name":"Bash"}]}"#, None), TurnKind::Main);
         assert_eq!(kind(r#"{"tools":[]}"#, None), TurnKind::Background);

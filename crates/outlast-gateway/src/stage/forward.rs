@@ -13,7 +13,6 @@ use hyper::body::Incoming;
 use jiff::tz::TimeZone;
 use outlast_core::reset::Said;
 use outlast_journal::Outcome;
-use tokio_util::task::TaskTracker;
 
 use super::account::Outgoing;
 use super::headers;
@@ -53,10 +52,10 @@ pub(crate) struct Refused {
 
 impl Refused {
     /// Settles the exchange and gives what the agent gets if the refusal is passed on.
-    pub(crate) fn settle(self, tasks: &TaskTracker, dialect: Dialect) -> Response<Answer> {
+    pub(crate) fn settle(self, dialect: Dialect) -> Response<Answer> {
         let outcome = if self.exchange.status().is_some() { Outcome::Refused } else { Outcome::Error };
         if let Some(unwritten) = self.exchange.finish(outcome, Reading::default(), None) {
-            tasks.spawn(unwritten.written());
+            unwritten.until_written();
         }
         self.response.unwrap_or_else(|own| own.response(dialect))
     }
@@ -96,7 +95,7 @@ pub(crate) async fn send(shared: Arc<Shared>, ready: Ready) -> Tried {
             match refused(&shared, exchange, answer, credential.secret()).await {
                 Tried::Refused(refused) if refused.refusal.kind != RefusalKind::Billing => {
                     shared.admission.faulted(&refused.refusal);
-                    Tried::Answer(refused.settle(&shared.tasks, dialect))
+                    Tried::Answer(refused.settle(dialect))
                 }
                 tried => tried,
             }

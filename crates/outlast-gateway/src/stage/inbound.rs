@@ -107,6 +107,7 @@ pub(crate) async fn read(
         Operation::Generate if attempt.is_some() => replay::name_of(&path, clean_query.as_deref(), &body),
         _ => String::new(),
     };
+    let sub_agent = facts::sub_agent(&parts.headers);
     let ask = Ask {
         // Of a client that is no attempt nobody asks.
         context_tokens: attempt
@@ -118,8 +119,8 @@ pub(crate) async fn read(
         model: facts.model.clone(),
         request_bytes: body.len() as u64,
         request,
-        turn_kind: facts::turn_kind(endpoint, &parts.headers, &facts),
-        sub_agent: facts::sub_agent(&parts.headers),
+        turn_kind: facts::turn_kind(endpoint, sub_agent.as_deref(), &facts),
+        sub_agent,
         received_at,
         again_after: None,
     };

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::settle::Exchange;
 use super::turn::Turn;
-use crate::meter::Meter;
+use crate::meter::{Meter, Reading};
 
 /// Most bytes gathered into one write.
 const BATCH_BYTES_MAX: usize = 16 << 10;
@@ -72,7 +72,7 @@ impl Relay {
     /// Settles off the path of the last bytes.
     fn conclude(&mut self) {
         if let Some(flow) = self.flow.take() {
-            self.spawn(flow.finish(self.tasks.clone(), false));
+            self.spawn(flow.finish(false));
         }
     }
 
@@ -124,7 +124,7 @@ impl Drop for Relay {
             if !flow.meter.ended() {
                 flow.exchange.left();
             }
-            self.spawn(flow.drain(self.tasks.clone()));
+            self.spawn(flow.drain());
         }
     }
 }
@@ -214,29 +214,55 @@ impl Flow {
     }
 
     /// Reads the answer to its end without a client.
-    async fn drain(mut self: Box<Self>, tasks: TaskTracker) {
+    async fn drain(mut self: Box<Self>) {
         // Some clients close as soon as they have read the dialect's own end: those did not leave early.
         let left_early = !self.meter.ended();
         while std::future::poll_fn(|context| self.poll_next(context)).await.is_some() {}
-        self.finish(tasks, left_early).await;
+        self.finish(left_early).await;
     }
 
-    /// Settles. Its row is waited for by a task of its own, which takes a tenth of this one's memory.
-    async fn finish(self: Box<Self>, tasks: TaskTracker, client_left: bool) {
+    /// Settles. Nobody waits for its row.
+    async fn finish(self: Box<Self>, client_left: bool) {
         let Self { exchange, meter, end, .. } = *self;
-        let is_stream = meter.is_stream();
-        let reading = meter.finish();
         let success = exchange.status().is_some_and(|s| (200..300).contains(&s));
-        let whole = end == Some(End::Whole) && reading.error.is_none() && (reading.ended || !is_stream);
-        let outcome = match (success, whole, client_left) {
+        let ending = Ending { success, end, is_stream: meter.is_stream(), client_left };
+        let unwritten = if exchange.grant().attempt.is_some() {
+            let reading = meter.finish();
+            let usd_nanos = exchange.price(&reading).await;
+            exchange.finish(ending.outcome(&reading), reading, usd_nanos)
+        } else if ending.is_stream {
+            let reading = meter.finish();
+            let outcome = ending.outcome(&reading);
+            exchange.finish_unread(outcome, move || (outcome, reading))
+        } else {
+            exchange.finish_unread(ending.outcome(&Reading::default()), move || {
+                let reading = meter.finish();
+                (ending.outcome(&reading), reading)
+            })
+        };
+        if let Some(unwritten) = unwritten {
+            unwritten.until_written();
+        }
+    }
+}
+
+/// How an answer ended, but for what it says itself.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    success: bool,
+    end: Option<End>,
+    is_stream: bool,
+    client_left: bool,
+}
+
+impl Ending {
+    fn outcome(self, reading: &Reading) -> Outcome {
+        let whole = self.end == Some(End::Whole) && reading.error.is_none() && (reading.ended || !self.is_stream);
+        match (self.success, whole, self.client_left) {
             (false, ..) => Outcome::Refused,
             (true, false, _) => Outcome::Cut,
             (true, true, true) => Outcome::ClientGone,
             (true, true, false) => Outcome::Complete,
-        };
-        let usd_nanos = exchange.price(&reading).await;
-        if let Some(unwritten) = exchange.finish(outcome, reading, usd_nanos) {
-            tasks.spawn(unwritten.written());
         }
     }
 }

@@ -10,7 +10,6 @@ use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use outlast_journal::{AnswerHead, BodyHash, Closing, Opening, Outcome, Spool, Usage};
 use serde_json::Value;
-use tokio::runtime::Handle;
 
 use super::headers;
 use super::inbound::Inbound;
@@ -163,8 +162,7 @@ impl Replay {
         let recorded = self.spool.is_some();
         let unwritten = self.spool.take().map(|spool| {
             let closing = Closing { outcome, ended_at, usage: NOTHING, usd_nanos: Some(0), estimated: false };
-            let admission = Arc::clone(&self.shared.admission);
-            self.shared.backlog.add(exchange_id.clone(), spool.finish(closing), admission)
+            self.shared.backlog.add(exchange_id.clone(), spool.finish(closing), &self.shared.admission)
         });
         self.shared.admission.settle(Settled {
             exchange_id,
@@ -184,11 +182,8 @@ impl Replay {
             recorded,
             replayed: true,
         });
-        // Without a runtime the process is ending; the ledger writes the row whether or not anyone waits for it.
-        if let Some(unwritten) = unwritten
-            && Handle::try_current().is_ok()
-        {
-            self.shared.tasks.spawn(unwritten.written());
+        if let Some(unwritten) = unwritten {
+            unwritten.until_written();
         }
     }
 }

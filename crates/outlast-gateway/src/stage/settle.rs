@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::response;
 use outlast_core::Timestamp;
-use outlast_journal::{AnswerHead, Closing, Opening, Outcome, Spool};
+use outlast_journal::{AnswerHead, Closing, Opening, Outcome, Pending, Spool};
 
 use super::account::Outgoing;
 use super::backlog::{Backlog, Unwritten};
@@ -147,18 +147,43 @@ impl Exchange {
         self.settle(outcome, reading, usd_nanos)
     }
 
+    /// Ends one that is no attempt's: nobody is told what it came to, and the ledger reads and prices it off everyone's way.
+    pub(crate) fn finish_unread(
+        mut self,
+        outcome: Outcome,
+        read: impl FnOnce() -> (Outcome, Reading) + Send + 'static,
+    ) -> Option<Unwritten> {
+        let (upstream, asked, ended_at) = (Arc::clone(&self.upstream), self.model.clone(), now());
+        self.settle_with(outcome, Reading::default(), None, ended_at, |spool, closing| {
+            spool.finish_unread(closing, move || {
+                let (outcome, reading) = read();
+                let usd_nanos =
+                    price::usd_nanos(upstream.provider, &upstream.base_url, asked.as_deref(), &reading, ended_at);
+                closing_of(outcome, &reading, usd_nanos, ended_at)
+            })
+        })
+    }
+
     fn settle(&mut self, outcome: Outcome, reading: Reading, usd_nanos: Option<i64>) -> Option<Unwritten> {
+        self.settle_with(outcome, reading, usd_nanos, now(), Spool::finish)
+    }
+
+    fn settle_with(
+        &mut self,
+        outcome: Outcome,
+        reading: Reading,
+        usd_nanos: Option<i64>,
+        ended_at: Timestamp,
+        close: impl FnOnce(Spool, Closing) -> Pending<()>,
+    ) -> Option<Unwritten> {
         self.settled = true;
-        let ended_at = now();
         let asked = self.model.take();
-        // What a broken answer had counted so far is less than what is billed.
-        let estimated =
-            reading.split_unknown || outcome == Outcome::Cut && reading.usage != outlast_journal::Usage::default();
-        let closing = Closing { outcome, ended_at, usage: reading.usage, usd_nanos, estimated };
+        let closing = closing_of(outcome, &reading, usd_nanos, ended_at);
         let exchange_id = std::mem::take(&mut self.grant.exchange_id);
-        let spool = self.spool.take();
-        let unwritten = spool
-            .map(|spool| self.backlog.add(exchange_id.clone(), spool.finish(closing), Arc::clone(&self.admission)));
+        let unwritten = self
+            .spool
+            .take()
+            .map(|spool| self.backlog.add(exchange_id.clone(), close(spool, closing), &self.admission));
         self.admission.settle(Settled {
             exchange_id,
             account: self.grant.account.clone(),
@@ -179,6 +204,13 @@ impl Exchange {
         });
         unwritten
     }
+}
+
+fn closing_of(outcome: Outcome, reading: &Reading, usd_nanos: Option<i64>, ended_at: Timestamp) -> Closing {
+    // What a broken answer had counted so far is less than what is billed.
+    let estimated =
+        reading.split_unknown || outcome == Outcome::Cut && reading.usage != outlast_journal::Usage::default();
+    Closing { outcome, ended_at, usage: reading.usage, usd_nanos, estimated }
 }
 
 impl Drop for Exchange {

@@ -83,6 +83,9 @@ pub(super) struct End {
     pub closing: Closing,
     /// Bytes of the answer that passed; more than the spool holds when the disk was full.
     pub passed: u64,
+    /// That it is over is all that is known: what it came to had not been read yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
 }
 
 /// What a spool file says; bodies lie where they were read to.
@@ -92,7 +95,14 @@ pub(super) struct Contents<'a> {
     pub request: &'a [u8],
     pub head: Option<AnswerHead>,
     pub answer: &'a [u8],
-    pub end: Option<End>,
+    end: Option<&'a [u8]>,
+}
+
+impl Contents<'_> {
+    /// How it ended, where the file says so. Whoever has ended it just now knows without reading it again.
+    pub(super) fn end(&self) -> Option<End> {
+        self.end.and_then(json::<End>)
+    }
 }
 
 /// What reading a spool file came to.
@@ -126,11 +136,11 @@ pub(super) fn parse(file: &mut [u8]) -> Parsed<'_> {
         at = range.end;
         let frame = &file[range.clone()];
         match (kind, whole) {
-            (1, true) => opening = json::<Opening>(frame),
+            (1, true) => opening = Some(json::<Opening>(frame)),
             (2, true) => request = Some(range),
             (3, true) => head = json::<AnswerHead>(frame),
             (4, _) => answer = join(file, answer, range),
-            (5, true) => end = json::<End>(frame),
+            (5, true) => end = Some(range),
             // Cut short, or zeros that a power cut left where data had been promised.
             (1..=3 | 5, false) | (0, _) => break,
             _ => return Parsed::Unreadable,
@@ -138,8 +148,7 @@ pub(super) fn parse(file: &mut [u8]) -> Parsed<'_> {
     }
     match (opening, request) {
         (Some(Some(opening)), Some(request)) => {
-            let (head, end) = (head.flatten(), end.flatten());
-            let (request, answer) = (&file[request], &file[answer]);
+            let (request, answer, end) = (&file[request], &file[answer], end.map(|end| &file[end]));
             Parsed::Exchange(Box::new(Contents { opening, request, head, answer, end }))
         }
         (Some(None), _) => Parsed::Unreadable,
@@ -187,9 +196,9 @@ impl Format {
     }
 }
 
-/// Outer `None`: not there; inner `None`: not what this release reads.
-fn json<T: DeserializeOwned>(frame: &[u8]) -> Option<Option<T>> {
-    Some(serde_json::from_slice(frame).ok())
+/// `None`: not what this release reads.
+fn json<T: DeserializeOwned>(frame: &[u8]) -> Option<T> {
+    serde_json::from_slice(frame).ok()
 }
 
 #[cfg(test)]

@@ -68,13 +68,14 @@ fn keep_some(
         slot.read(&mut file)?;
         match frames::parse(&mut file) {
             Parsed::Exchange(contents) => {
-                let Contents { opening, head, answer, end, .. } = *contents;
+                let is_told = contents.end().is_some_and(|end| !end.unread);
+                let Contents { opening, head, answer, .. } = *contents;
                 let unfinished = Unfinished { opening: &opening, head: head.as_ref(), answer };
-                let reckoning = end.is_none().then(|| reckon(&unfinished));
+                let reckoning = (!is_told).then(|| reckon(&unfinished));
                 let (promise, pending) = pending::pair(slot.path());
                 // Refused only when the keeper has panicked; the promise in the message says so.
-                let finished = Finished { slot, end: None, reckoning, promise: Some(promise) };
-                drop(ledger.shared.sender.send(Message::Finished(finished)));
+                let finished = Finished { slot, end: None, later: None, reckoning, promise: Some(promise) };
+                drop(ledger.shared.sender.send(Message::Finished(Box::new(finished))));
                 under_way.push((opening.exchange, pending));
             }
             Parsed::NeverBegan => ledger.shared.slots.put_back(slot),

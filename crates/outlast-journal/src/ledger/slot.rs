@@ -63,7 +63,7 @@ impl Slots {
             },
             Ok,
         );
-        slot?.begin(Use(self.uses.fetch_add(1, Ordering::Relaxed)))
+        Ok(slot?.begin(Use(self.uses.fetch_add(1, Ordering::Relaxed))))
     }
 
     /// Takes back a file whose exchange is in the ledger or never began.
@@ -109,15 +109,15 @@ impl Slot {
         Ok(Self { path, file, this: Use(0), used: len, len, is_left: true })
     }
 
-    /// Makes it ready to be written from its beginning.
-    fn begin(mut self, this: Use) -> Result<Self, Error> {
-        self.file.seek(SeekFrom::Start(0)).map_err(|error| fault::io(&self.path, "write", error))?;
+    /// Makes it ready to be written from its beginning, where it is already: see [`Slot::set_free`].
+    fn begin(mut self, this: Use) -> Self {
         (self.this, self.used, self.is_left) = (this, 0, false);
-        Ok(self)
+        self
     }
 
-    /// Says in the file that nobody needs what it holds, or empties it.
+    /// Says in the file that nobody needs what it holds, or empties it; goes to its beginning, off the path of a request.
     fn set_free(&mut self) -> std::io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
         if self.is_left || self.len > FREE_BYTES_MAX {
             self.empty()?;
         } else if self.len > 0 {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Shared;
 use super::frames::{End, Kind, PREFIX_LEN, Use};
-use super::keeper::{Finished, Message};
+use super::keeper::{Finished, Later, Message};
 use super::row::{AnswerHead, Closing, Opening};
 use super::slot::Slot;
 use crate::Error;
@@ -78,21 +78,33 @@ impl Spool {
     /// Ends the exchange. Its row is durable when the answer to this comes, which nobody has to wait for: after the
     /// end of this process the next [`super::Ledger::open`] finishes the work.
     pub fn finish(mut self, closing: Closing) -> Pending<()> {
-        let end = End { closing, passed: self.passed };
-        // A failure here is the same full disk that the ledger's own write will report.
-        let noted = self.frame(Kind::End, &json(&end));
-        if let Err(error) = noted {
-            tracing::warn!(%error, "an exchange's end is not in the spool");
-        }
-        self.hand_over(Some(end))
+        let end = End { closing, passed: self.passed, unread: false };
+        self.note(&end);
+        self.hand_over(Some(end), None)
     }
 
-    fn hand_over(&mut self, end: Option<End>) -> Pending<()> {
+    /// As [`Spool::finish`], for an exchange of which nobody waits to hear what it came to: `closing` says how it ended, and
+    /// `read` all the rest of it, on the thread that writes its row. After the end of this process the next
+    /// [`super::Ledger::open_with`] reckons it.
+    pub fn finish_unread(mut self, closing: Closing, read: impl FnOnce() -> Closing + Send + 'static) -> Pending<()> {
+        let end = End { closing, passed: self.passed, unread: true };
+        self.note(&end);
+        self.hand_over(Some(end), Some(Later(Box::new(read))))
+    }
+
+    /// A failure here is the same full disk that the ledger's own write will report.
+    fn note(&mut self, end: &End) {
+        if let Err(error) = self.frame(Kind::End, &json(end)) {
+            tracing::warn!(%error, "an exchange's end is not in the spool");
+        }
+    }
+
+    fn hand_over(&mut self, end: Option<End>, later: Option<Later>) -> Pending<()> {
         let (promise, pending) = pending::pair(self.slot.as_ref().map_or("".as_ref(), Slot::path));
         if let Some(slot) = self.slot.take() {
             // Refused only when the keeper has panicked: the promise in the message says so, and the file stays.
-            let finished = Finished { slot, end, reckoning: None, promise: Some(promise) };
-            drop(self.shared.sender.send(Message::Finished(finished)));
+            let finished = Finished { slot, end, later, reckoning: None, promise: Some(promise) };
+            drop(self.shared.sender.send(Message::Finished(Box::new(finished))));
             self.shared.gathering.one_more();
         }
         pending
@@ -129,7 +141,7 @@ impl Drop for Spool {
                 tracing::warn!(%error, "the head of a cut answer is not in the spool");
             }
             // Nobody is left to wait for it.
-            drop(self.hand_over(None));
+            drop(self.hand_over(None, None));
         }
     }
 }

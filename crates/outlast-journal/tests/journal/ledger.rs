@@ -285,6 +285,42 @@ fn what_a_crash_left_unfinished_is_reckoned_and_what_had_ended_is_not() {
 }
 
 #[test]
+fn what_is_read_later_is_read_by_the_ledger_and_after_a_crash_reckoned() {
+    let open = open();
+    let here = std::thread::current().id();
+    let said = Closing { usd_nanos: Some(7), ..closing(Outcome::ClientGone) };
+    let read = said.clone();
+    let unread = |outcome| Closing { usage: Usage::UNKNOWN, usd_nanos: None, ..closing(outcome) };
+    let written = open.begin("read", b"?", &[b"all of it"]).finish_unread(unread(Outcome::Complete), move || {
+        assert_ne!(std::thread::current().id(), here, "whoever ends it does not wait for this");
+        read
+    });
+    written.wait().unwrap();
+    let told = |row: &ExchangeRow| (row.outcome, row.usage, row.usd_nanos, row.ended_at.is_some());
+    assert_eq!(told(&open.row("read")), (Outcome::ClientGone, said.usage, Some(7), true));
+
+    let other = rusqlite::Connection::open(open.journal.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let unwritten = open.begin("lost", b"?", &[b"all of it"]).finish_unread(unread(Outcome::Complete), move || said);
+    let crashed = tempfile::tempdir().unwrap();
+    copy(open.folder.path(), crashed.path());
+    other.execute_batch("ROLLBACK").unwrap();
+    unwritten.wait().unwrap();
+
+    let journal = Journal::open(crashed.path().join("journal.db")).unwrap();
+    let usage = Usage { input: Some(3), ..Usage::default() };
+    let reckoning = Reckoning { outcome: Outcome::Cut, usage, usd_nanos: Some(9), estimated: false };
+    let (_ledger, recovery) = Ledger::open_with(&journal, |unfinished| {
+        assert_eq!((unfinished.opening.exchange.as_str(), unfinished.answer), ("lost", &b"all of it"[..]));
+        reckoning
+    })
+    .unwrap();
+    assert_eq!(recovery.kept, ["lost"]);
+    let row = journal.reader().unwrap().exchange("lost").unwrap().unwrap();
+    assert_eq!(told(&row), (Outcome::Complete, usage, Some(9), true), "that it was whole is known");
+}
+
+#[test]
 fn very_many_exchanges_that_a_crash_left_are_kept_by_a_process_that_may_open_few_files() {
     // The limit is of a whole process.
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());

@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use outlast_journal::{JournalReader, Outcome, Usage};
 
 use crate::disk::{in_own_mounts, mount_small};
 use crate::filling::fill;
@@ -23,11 +24,7 @@ fn e25_a_gateway_alone_holds_requests_on_a_full_disk_and_says_so() {
 fn held_on_a_full_disk() {
     let world = World::new();
     mount_small(world.env.outlast_home());
-    let mut command = world.command(&["gateway", "--key-env", "CLIENT_KEY"]);
-    command.env("CLIENT_KEY", "client");
-    let mut gateway = Running::of(command);
-    let line = gateway.until(&["ANTHROPIC_BASE_URL="]);
-    let address = line.split("http://").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    let (mut gateway, address) = start(&world);
     let ballast = world.env.outlast_home().join("ballast");
     drop(fill(&ballast));
     gateway.until(&["the disk is full", "requests wait"]);
@@ -44,9 +41,59 @@ fn held_on_a_full_disk() {
     gateway.end().ends(0);
 }
 
+#[test]
+fn i06_what_passes_a_gateway_alone_is_metered_and_priced_also_where_it_is_killed_at_once() {
+    let world = World::new();
+    let (gateway, address) = start(&world);
+    for stream in [false, true] {
+        let answer = ask_for(&address, "claude-opus-4-8", stream);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    // Rows are made later than answers end: what was passed on is in the spool alone by now, or just behind it.
+    gateway.kill_9();
+    let (gateway, address) = start(&world);
+    for stream in [false, true] {
+        ask_for(&address, "claude-opus-4-8", stream);
+    }
+    gateway.signal(Signal::SIGTERM);
+    gateway.end().ends(0);
+
+    let homes = fs::read_dir(world.env.outlast_home()).unwrap().map(|entry| entry.unwrap().path());
+    let journal = homes.map(|home| home.join("journal.db")).find(|path| path.is_file()).unwrap();
+    let mut rows = Vec::new();
+    JournalReader::open(journal).unwrap().exchanges_after(0, |row| rows.push(row)).unwrap();
+    let bill = world.provider.bill().total;
+    assert_eq!((rows.len() as u64, bill.answered), (4, 4));
+    let sum = |count: fn(&Usage) -> Option<u64>| rows.iter().map(|row| count(&row.usage).unwrap()).sum::<u64>();
+    assert_eq!(sum(|usage| usage.input), bill.tokens.input);
+    assert_eq!(sum(|usage| usage.output), bill.tokens.output);
+    for row in &rows {
+        assert_eq!((row.outcome, row.estimated), (Outcome::Complete, false), "{row:#?}");
+        // 5 USD for a million tokens that are read, 25 for those produced, and less or more for what caches serve or take.
+        let least = row.usage.input.unwrap() * 500 + row.usage.output.unwrap() * 25_000;
+        assert!(row.usd_nanos.unwrap().cast_unsigned() >= least && least > 0, "{row:#?}");
+    }
+}
+
+/// A gateway, and where it listens.
+fn start(world: &World) -> (Running, String) {
+    let mut command = world.command(&["gateway", "--key-env", "CLIENT_KEY"]);
+    command.env("CLIENT_KEY", "client");
+    let mut gateway = Running::of(command);
+    let line = gateway.until(&["ANTHROPIC_BASE_URL="]);
+    let address = line.split("http://").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    (gateway, address)
+}
+
 /// Asks a model something by way of the gateway, and gives its answer.
 fn ask(address: &str) -> String {
-    let body = r#"{"model":"m","max_tokens":16,"messages":[{"role":"user","content":"Say hello."}]}"#;
+    ask_for(address, "m", false)
+}
+
+fn ask_for(address: &str, model: &str, stream: bool) -> String {
+    let body = format!(
+        r#"{{"model":"{model}","stream":{stream},"max_tokens":16,"messages":[{{"role":"user","content":"Say hello."}}]}}"#
+    );
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
         stream,

@@ -47,6 +47,11 @@ fn finished(ledger: &Ledger, number: usize) -> (String, Pending<()>) {
     (exchange, ledger.begin(&opening, b"{}").unwrap().finish(closing))
 }
 
+/// Waits for the row, then gives the room back.
+async fn written(mut unwritten: Unwritten) {
+    unwritten.row.take().unwrap().await.unwrap();
+}
+
 fn has_room(backlog: &Backlog) -> bool {
     // Without the runtime's own limit on how often a task may ask in one go.
     tokio::task::unconstrained(backlog.room()).now_or_never().is_some()
@@ -64,11 +69,11 @@ async fn a_new_request_waits_only_while_there_is_no_room() {
             assert!(has_room(&backlog), "{number}");
         }
         let (exchange, row) = finished(&ledger, number);
-        waiting.push(backlog.add(exchange, row, nobody()));
+        waiting.push(backlog.add(exchange, row, &nobody()));
     }
     assert!(!has_room(&backlog), "there is no room left");
     for left in (0..waiting.len()).rev() {
-        waiting.remove(0).written().await;
+        written(waiting.remove(0)).await;
         assert_eq!(has_room(&backlog), left < UNWRITTEN_MAX, "{left} are left");
     }
     assert_eq!(backlog.0.unwritten.load(Ordering::Acquire), 0, "all room is given back");
@@ -82,13 +87,29 @@ async fn who_waits_is_told_of_the_room_and_not_before() {
     let backlog = Backlog::default();
     let add = |number| {
         let (exchange, row) = finished(&ledger, number);
-        backlog.add(exchange, row, nobody())
+        backlog.add(exchange, row, &nobody())
     };
     let mut waiting: Vec<Unwritten> = (0..UNWRITTEN_MAX + 1).map(add).collect();
     let mut room = Box::pin(backlog.room());
     assert!((&mut room).now_or_never().is_none());
-    waiting.remove(0).written().await;
+    written(waiting.remove(0)).await;
     assert!((&mut room).now_or_never().is_none(), "one more than there is room for is still too many");
-    waiting.remove(0).written().await;
+    written(waiting.remove(0)).await;
     assert!(room.now_or_never().is_some());
+}
+
+#[tokio::test]
+async fn room_is_given_back_by_whoever_writes_the_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::open(folder.path().join("journal.db")).unwrap();
+    let (ledger, _) = Ledger::open(&journal).unwrap();
+    let backlog = Backlog::default();
+    for number in 0..UNWRITTEN_MAX {
+        let (exchange, row) = finished(&ledger, number);
+        backlog.add(exchange, row, &nobody()).until_written();
+    }
+    backlog.room().await;
+    // Its rows are written before it is closed.
+    drop(ledger);
+    assert_eq!(backlog.0.unwritten.load(Ordering::Acquire), 0, "all room is given back");
 }

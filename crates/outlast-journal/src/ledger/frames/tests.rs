@@ -55,7 +55,7 @@ fn file_of(start: &[u8], frame: impl Fn(Kind, &[u8]) -> Vec<u8>) -> (Vec<u8>, us
         usd_nanos: None,
         estimated: true,
     };
-    file.extend(frame(Kind::End, &serde_json::to_vec(&End { closing, passed: 20 }).unwrap()));
+    file.extend(frame(Kind::End, &serde_json::to_vec(&End { closing, passed: 20, unread: false }).unwrap()));
     (file, begun)
 }
 
