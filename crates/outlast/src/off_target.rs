@@ -76,11 +76,6 @@ impl Off {
         }
     }
 
-    /// The same of one task, for people; nothing where it is where it landed.
-    pub(crate) fn told(&self, target: &str, task: &TaskId) -> Option<String> {
-        self.commits.get(task).map(|(commit, _)| self.detail(target, commit))
-    }
-
     fn detail(&self, target: &str, commit: &Oid) -> String {
         let commit = short(commit.as_str());
         match self.is_gone {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_api::{Act, Acted, Dependant, Diagnostic, ExitCode, PutAway, schema};
+use outlast_api::{Act, Acted, Dependant, Diagnostic, ExitCode, PutAway, TaskView, schema};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::Phase;
 use outlast_core::{AttemptId, Oid, RunId, TaskId};
@@ -115,15 +115,30 @@ fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Fai
         let names: Vec<String> = with_needs.iter().map(|task| word(task.as_str())).collect();
         say(format!("{task}\n{}", fixes(&[format!("outlast land --run {id} {}", names.join(" "))])).trim_end());
     }
-    for task in status.tasks.iter().filter(|task| !task.fix.is_empty()) {
+    for task in &status.tasks {
         if refused.contains(&task.id.as_str()) {
-            say(format!("{}\n{}", task.id, fixes(&task.fix)).trim_end());
+            let helps = if task.fix.is_empty() { to_a_result(&id, task) } else { task.fix.clone() };
+            if !helps.is_empty() {
+                say(format!("{}\n{}", task.id, fixes(&helps)).trim_end());
+            }
         } else if task.off_target && acted.tasks.iter().any(|asked| asked.id == task.id) {
             let detail = shown(task.detail.as_deref().unwrap_or_default());
             say(format!("{}: {detail}\n{}", task.id, fixes(&task.fix)).trim_end());
         }
     }
     Ok(())
+}
+
+/// What brings a task to a result that came to none, or says why it came to none.
+fn to_a_result(run: &RunId, task: &TaskView) -> Vec<String> {
+    let word = word(&task.id);
+    let why = format!("outlast log --run {run} {word}    # says why");
+    match task.state.as_str() {
+        "failed" => vec![why, format!("outlast retry --run {run} {word}    # tries it again, with its work as it is")],
+        "blocked" => vec![why],
+        "pending" | "ready" | "running" | "held" | "parked" | "verifying" => vec![format!("outlast status {run}")],
+        _ => Vec::new(),
+    }
 }
 
 /// A task with all that has to land before it; nothing where something of that has no result to land.

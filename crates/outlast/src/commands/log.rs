@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
-use outlast_api::{ExitCode, LeftOut, LogLine, PutAway, rfc3339, schema};
+use outlast_api::{ExitCode, LeftOut, LogLine, PutAway, Status, rfc3339, schema};
 use outlast_core::run::Run;
 use outlast_core::{AttemptId, Fact, Record, RunId, Stream, TaskId};
 use outlast_engine::{Kept, RepoHome, last_lines, left_out, load_plan, put_away, read_record};
 
 use crate::args::TaskSelection;
-use crate::commands::status::now;
+use crate::commands::status::{self, now};
 use crate::commands::{Given, print, print_json};
 use crate::failure::Failure;
 use crate::live;
-use crate::off_target::Off;
 use crate::selection::{Journalled, tasks};
 use crate::text::{BOLD, DIM, YELLOW, shown, styled};
 
@@ -49,14 +48,11 @@ pub(crate) fn perform(given: &Given, selection: &TaskSelection) -> Result<ExitCo
             }
         }
     } else {
-        let off = Off::of(&given.places, &journalled.home, run);
+        let status = status::view(&given.places, &journalled, &id, now())?;
         for task in &wanted {
             print(&left(given, &journalled.home, run, task))?;
             print(&only_in_workspace(&journalled.home, run, task))?;
-            if let Some(what) = off.as_ref().and_then(|off| off.told(&run.spec.target, task)) {
-                let help = styled(BOLD, format!("outlast status {}", run.id));
-                print(&format!("  {}; what helps: {help}\n", styled(YELLOW, shown(&what))))?;
-            }
+            print(&as_it_is(&status, task))?;
         }
     }
     Ok(ExitCode::Ok)
@@ -101,6 +97,17 @@ fn only_in_workspace(home: &RepoHome, run: &Run, id: &TaskId) -> String {
         format!("  put away as `{}`, and none of it lands; to get it back: {back}\n", shown(&away.name))
     };
     files.iter().map(line).chain(away.iter().map(line_of)).collect()
+}
+
+/// Why a task is where it is now, which may be of another's making and on no record of its own.
+fn as_it_is(status: &Status, id: &TaskId) -> String {
+    let task = status.tasks.iter().find(|task| task.id == id.as_str());
+    let Some((task, detail)) = task.and_then(|task| Some((task, task.detail.as_ref()?))) else { return String::new() };
+    let help = match task.fix.is_empty() {
+        true => String::new(),
+        false => format!("; what helps: {}", styled(BOLD, format!("outlast status {}", status.run))),
+    };
+    format!("  `{id}` is {}: {}{help}\n", task.state, styled(YELLOW, shown(detail)))
 }
 
 /// The same as lines of JSON, after the records: it is what is so now.

@@ -31,6 +31,10 @@ fn flaky() -> Bench {
     bench.plan(&plan("land = \"auto\"", &tasks));
     bench.run(&["run", "--yes"]).ends(5).shows("outlast retry --run");
     assert_eq!(states(&bench), ["landed", "failed", "blocked", "landed"]);
+    // Of a task that never began there is no record that says why.
+    bench.run(&["log", "after"]).ends(0).shows("`after` is blocked: `flaky` came to no result");
+    bench.run(&["land", "flaky"]).ends(5).says("outlast retry --run");
+    bench.run(&["land", "after"]).ends(5).says("outlast log --run");
     bench
 }
 
