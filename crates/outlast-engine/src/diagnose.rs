@@ -143,7 +143,7 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
         && !files.is_empty()
     {
         let told = store_damaged(&files).because(NOTHING_LOST).about(run.to_string());
-        return Why { told, is_certain: false };
+        return Why { told, is_certain: is_lost(error, &files) };
     }
     let lock = match error {
         Error::Git(outlast_git::Error::Git { stderr, .. }) => held_lock(stderr),
@@ -191,6 +191,13 @@ fn another(run: &RunId, place: &Path) -> Diagnostic {
         .fix(format!("outlast resume {run}    # once it is back: goes on where it was"))
 }
 
+/// Whether something came to nothing for an object that is lost: whoever opened the store has looked for it everywhere.
+fn is_lost(error: &Error, files: &[PathBuf]) -> bool {
+    let Error::Git(outlast_git::Error::Object { oid, .. }) = error else { return false };
+    let Some((fan_out, rest)) = oid.split_at_checked(2) else { return false };
+    files.iter().any(|file| file.ends_with(Path::new(fan_out).join(rest)))
+}
+
 /// What is said of files of our store that hold no byte, of which there is one at least.
 pub fn store_damaged(files: &[PathBuf]) -> Diagnostic {
     let first = files.first().map(|file| file.display().to_string()).unwrap_or_default();
@@ -200,10 +207,11 @@ pub fn store_damaged(files: &[PathBuf]) -> Diagnostic {
     };
     let told = Diagnostic::error(STORE_DAMAGED, ExitCode::Host, what)
         .because("a power cut or a full disk leaves files so; what agents did last is in their workspaces, too");
-    if first.ends_with("/HEAD") {
-        return told.fix("outlast resume    # makes it anew, as does every other command that changes something");
+    if ["/HEAD", "/alternates"].iter().any(|name| first.ends_with(name)) || first.contains("/refs/outlast/") {
+        return told.fix("outlast clean    # makes it anew, as does every other command that opens the store");
     }
-    told.fix("outlast resume    # keeps anew what workspaces and the repository still hold of it")
+    told.fix("outlast resume    # puts back what workspaces and the repository still hold of it")
+        .fix("outlast clean    # forgets what no task needs any more")
         .fix(format!("put {} back from a backup, then: outlast resume", quoted(&first)))
         .fix("outlast run --only TASK --again    # does a task anew that goes on with neither")
 }

@@ -14,6 +14,7 @@ mod at_work;
 mod context;
 mod diagnose;
 mod effects;
+mod emptied_refs;
 mod engine;
 mod error;
 mod fault;

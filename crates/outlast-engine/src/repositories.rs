@@ -12,6 +12,7 @@ use outlast_git::{
 };
 use outlast_process::survivors;
 
+use crate::emptied_refs;
 use crate::error::Error;
 use crate::home::RepoHome;
 use crate::obstacle::Obstacle;
@@ -67,6 +68,7 @@ pub(crate) struct Landable<'a> {
 impl Repositories {
     pub(crate) fn open(home: &RepoHome, user: UserRepo) -> Result<Self, Error> {
         let store = Store::open_or_init(&home.store(), &user)?;
+        emptied_refs::mend(&store, &home.journal())?;
         let settings = AtomicU64::new(user.config_fingerprint()?);
         Ok(Self { integration: Integration::new(home.integration()), user, store, home: home.clone(), settings })
     }

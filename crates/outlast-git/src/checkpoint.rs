@@ -14,7 +14,7 @@ use outlast_core::{AttemptId, Oid, Timestamp};
 
 use crate::agent_repo::AgentRepo;
 use crate::agent_state::AgentState;
-use crate::beside::Sources;
+use crate::beside::{Beside, Sources};
 use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
 use crate::objects::Batch;
@@ -139,6 +139,30 @@ pub enum SkipReason {
     Unstorable,
 }
 
+/// From where a tree is kept, and where to.
+#[derive(Clone, Copy)]
+pub(crate) struct From<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) user: &'a UserRepo,
+    pub(crate) reader: &'a Reader,
+    pub(crate) root: &'a Folder,
+    pub(crate) base: ObjectId,
+    /// Largest new content that is taken, in bytes.
+    pub(crate) limit: u64,
+}
+
+/// What of a workspace is on its way into the store.
+pub(crate) struct Kept {
+    tree: ObjectId,
+    /// The agent's HEAD, and the same where it is a commit of its own that is stored.
+    head: Option<ObjectId>,
+    copied: Option<ObjectId>,
+    found: Found,
+    raw: Raw,
+    beside: Beside,
+    notes: Vec<Note>,
+}
+
 impl Workspace {
     /// Saves the whole working tree, untracked files included, as a commit in the store, and moves the attempt's ref.
     ///
@@ -152,46 +176,13 @@ impl Workspace {
         let base = oid::parse(&self.meta.base)?;
         let reader = store.reader();
         let parent = spec.parent.as_ref().map_or(Ok(base), oid::parse)?;
+        let parent = if store.has_lost() { self.last_whole(&reader, parent, base) } else { parent };
         let parent_tree = reader.tree_of(parent)?;
         let root = self.root()?;
         let mut batch = store.objects().batch()?;
-
-        let mut notes = Vec::new();
-        let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
-        let head = agent.as_ref().and_then(AgentRepo::head);
-        let until = Instant::now() + COPY_PATIENCE;
-        let kept_head = match (&agent, head) {
-            (_, Some(head)) if head == base => Some(base),
-            (Some(agent), Some(head)) => {
-                let agent = Hurried { source: agent, until };
-                kept_or_noted(head, copy_head(&agent, store, user, base, head), &mut notes)?
-            }
-            _ => None,
-        };
-
-        let copied = kept_head.filter(|head| *head != base);
         let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
-        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
-        let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
-        let put = &mut |data: &[u8]| batch.put(ObjectKind::Blob, data);
-        let found = self.scan(&root, &index, &reader, seen, copied, spec.file_limit, put)?;
-        let tree = tree::edit(&reader, &mut batch, index.tree(), &found.edits)?;
-        let raw = Raw::load(&self.admin)?.updated(&found);
-        let sources = Sources {
-            workspace: self,
-            store,
-            user,
-            reader: &reader,
-            root: &root,
-            agent: seen,
-            base,
-            head: kept_head,
-            limit: spec.file_limit,
-            until,
-            raw: &raw,
-        };
-        let beside = sources.keep(&mut batch, &index, &found, tree)?;
-        notes.extend(found.notes);
+        let from = From { store, user, reader: &reader, root: &root, base, limit: spec.file_limit };
+        let Kept { tree, head, copied, found, raw, beside, mut notes } = self.keep(&from, &index, &mut batch)?;
         notes.extend(beside.notes);
         let is_same = tree == parent_tree && AgentState::parse(&reader.message(parent)?) == beside.state;
         let commit = if spec.only_if_changed && spec.parent.is_some() && is_same {
@@ -221,6 +212,47 @@ impl Workspace {
             settled: found.settled,
             notes,
         })
+    }
+
+    /// Puts the tree as it is, and what is beside it, into the batch; the agent's own commits are stored at once.
+    pub(crate) fn keep(&self, from: &From<'_>, index: &Index, batch: &mut Batch<'_>) -> Result<Kept> {
+        let From { store, user, reader, root, base, limit } = *from;
+        let mut notes = Vec::new();
+        let agent = AgentRepo::open(root, reader.clone(), self.admin.join("packs"));
+        let head = agent.as_ref().and_then(AgentRepo::head);
+        let until = Instant::now() + COPY_PATIENCE;
+        let kept_head = match (&agent, head) {
+            (_, Some(head)) if head == base => Some(base),
+            (Some(agent), Some(head)) => {
+                let agent = Hurried { source: agent, until };
+                kept_or_noted(head, copy_head(&agent, store, user, base, head), &mut notes)?
+            }
+            _ => None,
+        };
+
+        let copied = kept_head.filter(|head| *head != base);
+        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
+        let put = &mut |data: &[u8]| batch.put(ObjectKind::Blob, data);
+        let mut found = self.scan(root, index, reader, seen, copied, limit, put)?;
+        let tree = tree::edit(reader, batch, index.tree(), &found.edits)?;
+        let raw = Raw::load(&self.admin)?.updated(&found);
+        let sources = Sources {
+            workspace: self,
+            store,
+            user,
+            reader,
+            root,
+            agent: seen,
+            base,
+            head: kept_head,
+            limit,
+            until,
+            raw: &raw,
+        };
+        let beside = sources.keep(batch, index, &found, tree)?;
+        notes.append(&mut found.notes);
+        Ok(Kept { tree, head, copied, found, raw, beside, notes })
     }
 
     /// Opens the working tree's root.

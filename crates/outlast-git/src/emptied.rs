@@ -2,13 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Result, durable};
+use crate::{Result, durable, lost};
 
-/// The files of the store at `path` that hold no byte and should: objects and packs first, then refs, then its `HEAD`.
+/// The files of the store at `path` that hold no byte and should: objects and packs first, then refs, then its `HEAD` and
+/// where it borrows from. Objects that were taken away for that and are held by nobody since are among them.
 ///
 /// # Errors
 /// A folder of the store cannot be read.
 pub fn emptied(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = objects(path)?;
+    found.extend(lost::missing(path)?);
+    found.sort();
+    found.dedup();
+    found.extend(refs(path)?);
+    found.extend([path.join("HEAD"), path.join(ALTERNATES)].into_iter().filter(|file| is_empty(file)));
+    Ok(found)
+}
+
+/// Where a repository says from which other ones it borrows objects.
+pub(crate) const ALTERNATES: &str = "objects/info/alternates";
+
+/// The files of objects, and those that belong to packs, that hold no byte.
+pub(crate) fn objects(path: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in durable::entries(&path.join("objects"))? {
         let name = folder.file_name().map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
@@ -16,18 +31,28 @@ pub fn emptied(path: &Path) -> Result<Vec<PathBuf>> {
             found.extend(durable::entries(&folder)?.into_iter().filter(|file| is_empty(file) && is_kept(file)));
         }
     }
+    Ok(found)
+}
+
+/// The refs of ours that hold no byte.
+pub(crate) fn refs(path: &Path) -> Result<Vec<PathBuf>> {
+    Ok(all_refs(path)?.into_iter().filter(|file| is_empty(file)).collect())
+}
+
+/// The files of all refs of ours: none of them is ever packed.
+pub(crate) fn all_refs(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
     let mut folders = vec![path.join("refs/outlast")];
     while let Some(folder) = folders.pop() {
         for entry in durable::entries(&folder)? {
             match entry.symlink_metadata() {
                 Ok(facts) if facts.is_dir() => folders.push(entry),
-                _ if is_empty(&entry) && is_kept(&entry) => found.push(entry),
+                _ if is_kept(&entry) => found.push(entry),
                 _ => {}
             }
         }
     }
     found.sort();
-    found.extend(Some(path.join("HEAD")).filter(|head| is_empty(head)));
     Ok(found)
 }
 
@@ -70,9 +95,10 @@ mod tests {
             fs::write(at(name), text).unwrap();
         }
         let found = emptied(store.path()).unwrap();
-        let wanted = ["objects/ab/cd", "objects/pack/pack-1.pack", "refs/outlast/r/t/1", "HEAD"];
+        let wanted =
+            ["objects/ab/cd", "objects/pack/pack-1.pack", "refs/outlast/r/t/1", "HEAD", "objects/info/alternates"];
         assert_eq!(found, wanted.map(at));
         fs::write(at("HEAD"), "ref: refs/heads/none\n").unwrap();
-        assert_eq!(emptied(store.path()).unwrap().len(), 3);
+        assert_eq!(emptied(store.path()).unwrap().len(), 4);
     }
 }

@@ -26,6 +26,7 @@ mod integration;
 mod kept_pack;
 mod landing;
 mod lock;
+mod lost;
 mod merge;
 mod nested;
 mod objects;
@@ -60,7 +61,7 @@ pub use merge::{Conflict, Merged};
 pub use refusal::Refusal;
 pub use scope::{Block, Scope, ScopeDiff};
 pub use shell::{quoted, word};
-pub use store::Store;
+pub use store::{Store, attempt_ref, result_ref};
 pub use tree::{Change, Entry, Kind};
 pub use user::{Head, Identity, Target, UserRepo, Worktree, has_object, pinned_runs, until_let_go};
 pub use workspace::{

@@ -46,7 +46,8 @@ impl ObjectFolder {
         &self.path
     }
 
-    fn loose(&self, id: &ObjectId) -> PathBuf {
+    /// The file that holds an object of its own.
+    pub(crate) fn loose(&self, id: &ObjectId) -> PathBuf {
         let hex = id.to_hex().to_string();
         let (fan_out, rest) = hex.split_at(2);
         self.path.join(fan_out).join(rest)
@@ -63,7 +64,9 @@ impl ObjectFolder {
         let mut packs = Vec::new();
         for name in names {
             let path = name.map_err(Error::io("read", &folder))?.path();
-            if path.extension().is_some_and(|e| e == "idx") {
+            // An index without a byte names nothing.
+            let is_empty = || path.metadata().is_ok_and(|facts| facts.len() == 0);
+            if path.extension().is_some_and(|e| e == "idx") && !is_empty() {
                 let index = gix::odb::pack::index::File::at(&path, gix::hash::Kind::Sha1);
                 packs.push(index.map_err(|e| Error::State { path, why: e.to_string() })?);
             }

@@ -10,11 +10,12 @@ use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use outlast_core::{AttemptId, Oid, RunId, TaskId};
 
+use crate::emptied::ALTERNATES;
 use crate::git::{Call, Git};
 use crate::lock::Lock;
 use crate::objects::{Indexer, ObjectFolder};
-use crate::source::Reader;
-use crate::{Error, Result, UserRepo, durable, oid};
+use crate::source::{Reader, Source as _};
+use crate::{Error, Result, UserRepo, durable, emptied, oid};
 
 /// A store and the user's repository it borrows from.
 #[derive(Clone)]
@@ -52,9 +53,11 @@ impl Store {
     pub fn open_or_init(path: &Path, user: &UserRepo) -> Result<Self> {
         let lender = user.objects_dir();
         let _lock = Lock::acquire(&path.with_extension("init-lock"))?;
-        let alternates = path.join("objects/info/alternates");
+        let alternates = path.join(ALTERNATES);
         match durable::read(&alternates)? {
             None => init(path, &lender)?,
+            // Where its state lies says whose it is: a file without a byte does not say otherwise.
+            Some(text) if text.is_empty() => durable::write(&alternates, &alternates_text(&[&lender]), 0o644)?,
             Some(text) if text == alternates_text(&[&lender]) => {}
             Some(text) => {
                 let found = text.trim_end().to_path_lossy().into_owned();
@@ -78,7 +81,9 @@ impl Store {
         let odb =
             gix::odb::Store::at_opts(path.join("objects"), gix::hash::Kind::Sha1, &mut std::iter::empty(), options)
                 .map_err(Error::io("open", &path))?;
-        Ok(Self { git: user.git().clone(), path, objects, odb: Arc::new(odb) })
+        let store = Self { git: user.git().clone(), path, objects, odb: Arc::new(odb) };
+        store.mend(user)?;
+        Ok(store)
     }
 
     /// The folder of the store.
@@ -123,6 +128,10 @@ impl Store {
     /// Git fails, or the store cannot be read.
     pub fn tidy(&self) -> Result<()> {
         let _lock = self.lock()?;
+        // Git packs nothing anew that leads to what is lost.
+        if self.misses_any()? {
+            return Ok(());
+        }
         let count = |folder: &str, ending: &str| {
             let names = std::fs::read_dir(self.objects.path().join(folder)).into_iter().flatten().flatten();
             names.filter(|entry| entry.file_name().as_encoded_bytes().ends_with(ending.as_bytes())).count()
@@ -196,9 +205,34 @@ impl Store {
 
     pub(crate) fn read_ref(&self, name: &str) -> Result<Option<ObjectId>> {
         let path = self.path.join(name);
-        let Some(text) = durable::read(&path)? else { return Ok(None) };
+        // A file without a byte names nothing, and is written over.
+        let Some(text) = durable::read(&path)?.filter(|text| !text.is_empty()) else { return Ok(None) };
         let id = oid::parse_text(&String::from_utf8_lossy(text.trim_ascii()));
         id.map(Some).map_err(|e| Error::State { path, why: e.to_string() })
+    }
+
+    /// The refs of ours that hold no byte: a crash has left them so.
+    ///
+    /// # Errors
+    /// A folder of the store cannot be read.
+    pub fn empty_refs(&self) -> Result<Vec<String>> {
+        let name = |path: PathBuf| Some(path.strip_prefix(&self.path).ok()?.to_str()?.to_owned());
+        Ok(emptied::refs(&self.path)?.into_iter().filter_map(name).collect())
+    }
+
+    /// Writes a ref that holds no byte anew: what it is known to have held, or what its own name says. One of which nothing
+    /// is known goes: whoever has to keep something under it does so again.
+    ///
+    /// # Errors
+    /// The ref cannot be written or removed.
+    pub fn mend_ref(&self, name: &str, held: Option<&Oid>) -> Result<()> {
+        // What is archived is kept under its own id.
+        let named = name.rsplit('/').next().and_then(|last| oid::parse_text(last).ok());
+        let id = held.map(oid::parse).transpose()?.or(named);
+        match id.filter(|id| self.reader().commit(*id).is_ok()) {
+            Some(id) => self.set_ref(name, id),
+            None => durable::remove(&self.path.join(name)),
+        }
     }
 
     /// Points a ref at a commit, durably; its objects must be finished before.
@@ -217,12 +251,12 @@ fn mend_head(store: &Path) -> Result<()> {
 }
 
 /// The ref that an attempt's checkpoints move forward.
-pub(crate) fn attempt_ref(attempt: &AttemptId) -> String {
+pub fn attempt_ref(attempt: &AttemptId) -> String {
     format!("refs/outlast/{}/{}/{}", attempt.run, attempt.task.slug(), attempt.number)
 }
 
 /// The ref of a task's verified result.
-pub(crate) fn result_ref(run: &RunId, task: &TaskId) -> String {
+pub fn result_ref(run: &RunId, task: &TaskId) -> String {
     format!("refs/outlast/{run}/{}/result", task.slug())
 }
 
@@ -251,7 +285,7 @@ fn init(path: &Path, lender: &Path) -> Result<()> {
         std::fs::create_dir(&folder).map_err(Error::io("create", folder))?;
     }
     durable::sync_dir(&temp.path().join("objects"))?;
-    durable::write(&temp.path().join("objects/info/alternates"), &alternates_text(&[lender]), 0o644)?;
+    durable::write(&temp.path().join(ALTERNATES), &alternates_text(&[lender]), 0o644)?;
     durable::write(&temp.path().join("config"), CONFIG.as_bytes(), 0o644)?;
     durable::write(&temp.path().join("HEAD"), HEAD, 0o644)?;
     let made = temp.keep();

@@ -3,6 +3,7 @@
 //! The agent owns everything below its path. What outlast must remember about it (base, cache, what was copied in) lies
 //! in the store's state folder, out of the agent's reach.
 
+mod anew;
 mod aside;
 mod create;
 mod filters;

@@ -49,6 +49,8 @@ mod left_out;
 mod limits;
 #[path = "survive/log.rs"]
 mod log;
+#[path = "survive/lost.rs"]
+mod lost;
 #[path = "survive/names.rs"]
 mod names;
 #[path = "survive/no_program.rs"]

@@ -238,12 +238,23 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         use outlast_git::Error as Git;
         let class = match &error {
-            Error::Git(Git::Occupied(_) | Git::Unpinned { .. } | Git::State { .. } | Git::StoreOfOther { .. })
+            Error::Git(
+                Git::Occupied(_)
+                | Git::Unpinned { .. }
+                | Git::State { .. }
+                | Git::StoreOfOther { .. }
+                // One that is lost was looked for everywhere when the store was opened.
+                | Git::Object { .. },
+            )
             // The plan of an older run may hold what no program can be given, such as a NUL: it would be tried for ever.
             | Error::Process(outlast_process::Error::Spec { .. }) => Class::Startup,
             _ => Class::Vanished,
         };
-        Self::new(class, error.to_string())
+        let why = match &error {
+            Error::Git(Git::Object { .. }) => format!("{error}; `outlast doctor` says what helps"),
+            _ => error.to_string(),
+        };
+        Self::new(class, why)
     }
 }
 

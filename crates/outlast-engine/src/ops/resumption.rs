@@ -59,7 +59,12 @@ pub(crate) async fn of(
             let begun = (!begun.is_empty()).then(|| begun.join("\n"));
             let last_turn = research::last_turn(&home, &id);
             let since = match (&last_turn, &known.checkpoint) {
-                (Some(then), Some(kept)) => Some(git.store().diff(then, kept)?.iter().map(research::named).collect()),
+                // What there was then may be lost: nobody can tell what came since.
+                (Some(then), Some(kept)) => match git.store().diff(then, kept) {
+                    Ok(changes) => Some(changes.iter().map(research::named).collect()),
+                    Err(outlast_git::Error::Object { .. }) => None,
+                    Err(error) => return Err(error.into()),
+                },
                 _ => None,
             };
             let since: Option<&Vec<_>> = since.as_ref();

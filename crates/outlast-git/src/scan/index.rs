@@ -58,9 +58,22 @@ impl Index {
         {
             return Ok(Self { folder: folder.to_owned(), state: file.into_parts().0, tree });
         }
+        Self::of_tree(folder, reader, tree)
+    }
+
+    /// An empty one of `tree`: every file is read.
+    pub(crate) fn of_tree(folder: &Path, reader: &Reader, tree: ObjectId) -> Result<Self> {
         let state = State::from_tree(&tree, &reader.0, gix::validate::path::component::Options::default())
             .map_err(|e| Error::object(tree, e))?;
         Ok(Self { folder: folder.to_owned(), state, tree })
+    }
+
+    /// Forgets what is kept in `folder` where its tree does not pass.
+    pub(crate) fn forget_unless(folder: &Path, passes: impl Fn(ObjectId) -> bool) -> Result<()> {
+        all(folder)?
+            .into_iter()
+            .filter(|(_, tree)| !passes(*tree))
+            .try_for_each(|(path, _)| crate::durable::remove(&path))
     }
 
     /// Opens the newest cache in `folder`; without one that can be read, an empty one, of the tree without entries.

@@ -302,6 +302,22 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Every workspace whose record can be read, of every run.
+    pub(crate) fn whole_workspaces(&self) -> Result<Vec<Workspace>> {
+        let mut found = Vec::new();
+        for run in folders(&self.state().join("workspaces"))? {
+            for admin in folders(&run)? {
+                let is_one = admin.extension().is_some_and(|extension| extension == "d");
+                if is_one && let Ok(Some(meta)) = load_meta(&admin) {
+                    found.push(Workspace { admin, meta, aside: None });
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
 fn of_record(meta: Meta) -> Listed {
     Listed { bytes: size_of(&meta.path), run: meta.run, task: meta.task, path: meta.path, is_damaged: false }
 }

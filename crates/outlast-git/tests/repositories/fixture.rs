@@ -200,6 +200,11 @@ impl World {
         git(self.store.path(), &["fsck", "--strict", "--no-dangling"]);
     }
 
+    /// Whether all is there that a commit of the store leads to.
+    pub(crate) fn fsck_objects(&self, commit: &Oid) {
+        git(self.store.path(), &["rev-list", "--objects", commit.as_str()]);
+    }
+
     /// A file's text in a commit of the store.
     pub(crate) fn text(&self, commit: &Oid, path: &str) -> String {
         git(self.store.path(), &["cat-file", "blob", &format!("{commit}:{path}")])

@@ -13,6 +13,7 @@ mod in_the_way;
 mod landings;
 mod late_gc;
 mod line_ends;
+mod lost;
 mod merges;
 mod pointers;
 mod pruning;

@@ -13,13 +13,18 @@ const TWO: &str = "write parts/a.txt \"part a\\n\"\nwrite parts/b.txt \"part b\\
 
 /// A task that has done a part, kept it, and whose engine and agent were killed in its second turn.
 fn killed_in_the_second_turn() -> World {
-    let rule =
-        Rule { when: When { step: Some(2), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
+    killed_in_turn(2)
+}
+
+/// The same in this turn: what the one before the last has done is kept for certain.
+pub(crate) fn killed_in_turn(turn: usize) -> World {
+    let when = When { step: Some(turn), ..When::default() };
+    let rule = Rule { when, fault: Fault::Hold { seconds: None }, times: Some(1) };
     let world = World::with_script(Script { keep_bodies: true, ..Script::default() }.with_fault(rule));
     let plan = Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0", "--resume", "{resume}"]);
     world.plan(&plan.task("work", TWO, "writes = [\"parts/**\"]\nretries = 0"));
     let run = world.start(&["run", "--yes"]);
-    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    world.provider_saw("that turn", |log| log.iter().any(|entry| entry.step == Some(turn)));
     assert!(run.kill_9().was_killed());
     for (_, pid) in world.living_shims() {
         kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
@@ -28,7 +33,7 @@ fn killed_in_the_second_turn() -> World {
 }
 
 /// What is in the one folder of `folder`.
-fn only(folder: PathBuf) -> PathBuf {
+pub(crate) fn only(folder: PathBuf) -> PathBuf {
     let found: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].clone()

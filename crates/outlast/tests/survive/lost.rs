@@ -1,0 +1,88 @@
+//! Case H15 on the real binary: a crash of the machine leaves files of our store without a byte, and work goes on from what
+//! workspaces, the user's repository and the journal still hold of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::damage::killed_in_turn;
+use crate::world::{World, text};
+
+fn store(world: &World) -> PathBuf {
+    world.homes()[0].join("store.git")
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+fn empty(file: &Path) {
+    fs::remove_file(file).unwrap();
+    fs::write(file, "").unwrap();
+}
+
+/// What `doctor` says of the store, where it says anything.
+fn doctor(world: &World) -> Option<String> {
+    let told = world.run(&["doctor", "--offline", "--json"]).json();
+    let found = told["checks"].as_array().unwrap().iter().find(|check| check["name"] == "store")?.clone();
+    Some(format!("{} · {}", text(&found["detail"]), text(&found["fix"])))
+}
+
+#[test]
+fn h15_a_task_goes_on_from_its_workspace_with_every_object_of_the_store_lost() {
+    let world = killed_in_turn(3);
+    let objects: Vec<PathBuf> = files(&store(&world).join("objects"));
+    let objects: Vec<&PathBuf> = objects.iter().filter(|file| !file.ends_with("info/alternates")).collect();
+    assert!(objects.len() > 2, "{objects:?}");
+    objects.iter().for_each(|file| empty(file));
+    assert!(doctor(&world).expect("files hold no byte").contains("outlast resume"));
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("work")["attempts"], 2, "no try is used up by it");
+    for part in ["a", "b"] {
+        let landed = world.repo.text(&["show", &format!("{}:parts/{part}.txt", world.target())]).unwrap();
+        assert_eq!(landed, format!("part {part}"));
+    }
+    // What was on its way when the engine was killed never got its name.
+    let is_kept = |file: &&PathBuf| !file.file_name().unwrap().to_string_lossy().starts_with("tmp_obj_");
+    let left: Vec<PathBuf> = files(&store(&world).join("objects"));
+    assert!(left.iter().filter(is_kept).all(|file| fs::metadata(file).unwrap().len() > 0), "{left:?}");
+    world.run(&["clean"]).ends(0);
+    assert_eq!(doctor(&world), None, "nobody needs what is lost any more");
+    world.nothing_is_left();
+}
+
+#[test]
+fn h15_refs_that_hold_no_byte_are_written_anew_by_the_journal() {
+    let world = killed_in_turn(3);
+    world.run(&["resume"]).ends(0);
+    let refs = files(&store(&world).join("refs/outlast"));
+    let held: Vec<String> = refs.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    assert!(refs.iter().any(|file| file.ends_with("result")) && refs.len() > 1, "{refs:?}");
+    refs.iter().for_each(|file| empty(file));
+    let unknown = store(&world).join("refs/outlast/gone/work/1");
+    fs::create_dir_all(unknown.parent().unwrap()).unwrap();
+    fs::write(&unknown, "").unwrap();
+    let told = doctor(&world).expect("refs hold no byte");
+    assert!(told.contains("refs/outlast") && told.contains("outlast clean"), "{told}");
+    world.run(&["clean"]).ends(0);
+    for (file, held) in refs.iter().zip(held) {
+        assert_eq!(fs::read_to_string(file).unwrap(), held, "{}", file.display());
+    }
+    assert!(!unknown.exists());
+    assert_eq!(doctor(&world), None);
+}
+
+#[test]
+fn h15_a_store_that_does_not_say_what_it_borrows_is_told_of_by_doctor_and_goes_on() {
+    let world = killed_in_turn(3);
+    let alternates = store(&world).join("objects/info/alternates");
+    empty(&alternates);
+    let told = doctor(&world).expect("it holds no byte");
+    assert!(told.contains("objects/info/alternates") && told.contains("outlast clean"), "{told}");
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(doctor(&world), None);
+    world.nothing_is_left();
+}
