@@ -85,6 +85,17 @@ pub(crate) fn set_aside(aside: &Aside, goes_on: &str) -> String {
     format!("the record of its workspace was damaged, so it {goes_on}; {place}")
 }
 
+/// That the repository of a workspace was damaged and is mended.
+pub(crate) fn mended(files: &[String]) -> String {
+    let mut named: Vec<String> = files.iter().take(PATHS_NAMED).map(|file| format!("`.git/{file}`")).collect();
+    let more = files.len().saturating_sub(PATHS_NAMED);
+    named.extend((more > 0).then(|| format!("{more} more")));
+    format!(
+        "the repository in its workspace was damaged ({}) and is mended as far as is known: its files and commits are as they were",
+        named.join(", ")
+    )
+}
+
 /// What workspaces lack of the user's checkout, in words; nothing where they are like it.
 pub(crate) fn lacking(report: &Report) -> Option<String> {
     let mut lacks = Vec::new();

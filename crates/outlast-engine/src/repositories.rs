@@ -142,6 +142,18 @@ impl Repositories {
         Ok(workspace)
     }
 
+    /// Makes the repository of a task's workspace usable again after a crash, and names what was damaged in it: for whoever
+    /// knows that no process is at work there.
+    pub(crate) fn mend(&self, id: &AttemptId, kept: Option<&Oid>) -> Result<Vec<String>, Error> {
+        let workspace = match Workspace::open(&self.store, &id.run, &id.task) {
+            Err(outlast_git::Error::NoWorkspace { .. } | outlast_git::Error::DamagedWorkspace { .. }) => {
+                return Ok(Vec::new());
+            }
+            workspace => workspace?,
+        };
+        Ok(workspace.mend(&self.store, &self.user, kept)?)
+    }
+
     /// Keeps the tree of a task's workspace.
     pub(crate) fn checkpoint(
         &self,

@@ -179,6 +179,15 @@ impl AgentRepo {
         !is_elsewhere && self.read(id, &mut buf).is_ok_and(|kind| kind == Some(Kind::Commit))
     }
 
+    /// What a ref has led to, newest first.
+    pub(crate) fn logged_as(&self, name: &str) -> Vec<ObjectId> {
+        let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
+        let mut commits = self.logged(&format!("logs/{folder}"), file);
+        commits.reverse();
+        commits.truncate(BEEN_AT_MAX);
+        commits
+    }
+
     /// What the lines of a reflog lead to, oldest first.
     fn logged(&self, folder: &str, name: &str) -> Vec<ObjectId> {
         let folder = self.git_dir.descend(folder.as_bytes().as_bstr());

@@ -336,7 +336,13 @@ fn kept_or_noted(head: ObjectId, copied: Result<()>, notes: &mut Vec<Note>) -> R
 }
 
 /// Copies the agent's own commits into the store, in a batch of their own: it must not fail with the tree's.
-fn copy_head(agent: &Hurried<'_>, store: &Store, user: &UserRepo, base: ObjectId, head: ObjectId) -> Result<()> {
+pub(crate) fn copy_head(
+    agent: &Hurried<'_>,
+    store: &Store,
+    user: &UserRepo,
+    base: ObjectId,
+    head: ObjectId,
+) -> Result<()> {
     let mut batch = store.objects().batch()?;
     if batch.holds(&head) {
         return Ok(());

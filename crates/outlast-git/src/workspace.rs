@@ -10,6 +10,7 @@ mod filters;
 pub(crate) mod include;
 mod leftover;
 mod made;
+mod mend;
 pub(crate) mod remove;
 pub(crate) mod restore;
 pub(crate) mod skeleton;

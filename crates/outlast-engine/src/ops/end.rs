@@ -17,6 +17,7 @@ use crate::home::reopen;
 use crate::ops::attempt::is_there;
 use crate::ops::follow::connect;
 use crate::ops::launch::marker;
+use crate::ops::prepare;
 
 /// How long a killed process may take to be gone: one in the middle of a disk access takes a while.
 const SURVIVORS_PATIENCE: Duration = Duration::from_secs(5);
@@ -63,6 +64,10 @@ pub(crate) async fn perform(
     reopen(&workspace)?;
     // Without the store a workspace looks as if nobody had ever been in it.
     context.git.is_there()?;
+    if is_there(&workspace) {
+        // A damaged repository knows nothing of what was staged and committed in it, and neither would the checkpoint.
+        prepare::mend(context, &id).await?;
+    }
     if is_there(&workspace)
         && let Some(commit) = context.checkpoint_if_made(&id, "end of the attempt").await?
     {

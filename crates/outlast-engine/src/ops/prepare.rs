@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::Rung;
-use outlast_core::{Class, Oid, plan};
+use outlast_core::{AttemptId, Class, Oid, plan};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::error::Error;
 use crate::notes;
 use crate::ops::attempt::{Attempt, Fault, is_there};
 use crate::ops::setup;
@@ -48,6 +49,7 @@ pub(crate) async fn workspace(
     let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), known.checkpoint);
     let make = move |git: &Repositories| git.workspace(&for_git, &on_base, &run_base, restore);
     let made = context.in_git(make).await?;
+    mend(context, &id).await?;
     if let Some(aside) = made.aside() {
         let goes_on = if had_work { "is back as it was at its last turn" } else { "begins from its base again" };
         context.note_finding(&id, notes::set_aside(aside, goes_on));
@@ -70,4 +72,16 @@ pub(crate) async fn workspace(
     let (run, task, number, epoch) = (id.run, id.task, id.number, attempt.epoch);
     context.tell(Command::Attempt { run, task, number, epoch, news }).await?;
     Ok(Prepared { path, base })
+}
+
+/// Makes the repository of a task's workspace usable again, and tells what was damaged in it: for whoever knows that no process
+/// is at work there.
+pub(crate) async fn mend(context: &Arc<Context>, id: &AttemptId) -> Result<(), Error> {
+    let kept = context.task_facts(&id.run, &id.task).await?.checkpoint;
+    let for_git = id.clone();
+    let mended = context.in_git(move |git| git.mend(&for_git, kept.as_ref())).await?;
+    if !mended.is_empty() {
+        context.note_finding(id, notes::mended(&mended));
+    }
+    Ok(())
 }

@@ -20,6 +20,7 @@ use crate::beside::{
 use crate::inside::{Folder, write_inside};
 use crate::source::{Reader, Source};
 use crate::tree::{self, Leaf, join};
+use crate::workspace::skeleton;
 use crate::{Error, Kind, Result, Store, in_progress, oid};
 
 /// Where the agent's repository starts.
@@ -73,7 +74,7 @@ impl Restored {
 
     /// Writes everything else into the working tree at `path` and its `.git`.
     pub(super) fn bring_back(&self, store: &Store, path: &Path) -> Result<()> {
-        self.unmerged(store, path)?;
+        self.unmerged(store, &path.join(".git/index"))?;
         if let Some(tree) = self.entry(GIT) {
             for (name, leaf) in self.leaves(tree)? {
                 if name.to_str().is_ok_and(in_progress::is_known) {
@@ -106,8 +107,8 @@ impl Restored {
         Ok(())
     }
 
-    /// Puts the paths that a merge left open back into the agent's index.
-    fn unmerged(&self, store: &Store, path: &Path) -> Result<()> {
+    /// Puts the paths that a merge left open back into an index of the agent's.
+    pub(super) fn unmerged(&self, store: &Store, index: &Path) -> Result<()> {
         let mut lines = Vec::new();
         for (stage, tree) in (1..).zip(STAGES.map(|name| self.entry(name))) {
             for (name, leaf) in tree.map_or(Ok(Vec::new()), |tree| self.leaves(tree))? {
@@ -118,16 +119,21 @@ impl Restored {
             }
         }
         if !lines.is_empty() {
-            let call = store.call().env("GIT_WORK_TREE", path).env("GIT_INDEX_FILE", path.join(".git/index"));
+            let call = store.call().env("GIT_INDEX_FILE", index);
             call.args(["update-index", "-z", "--index-info"]).stdin(lines).ok()?;
         }
         Ok(())
     }
 
+    /// What git was told to leave alone: what was not on disk, what was, and what it takes for unchanged.
+    pub(super) fn left_alone_lists(&self) -> Result<(Vec<u8>, Vec<u8>, Vec<u8>)> {
+        let list = |name: &str| self.blob(self.beside.get(name.as_bytes().as_bstr()));
+        Ok((list(ABSENT)?, list(SKIPPED)?, list(ASSUMED)?))
+    }
+
     /// Tells the agent's git again what it leaves alone, and takes from the disk what was not there.
     fn left_alone(&self, store: &Store, path: &Path) -> Result<()> {
-        let list = |name: &str| self.blob(self.beside.get(name.as_bytes().as_bstr()));
-        let (absent, skipped, assumed) = (list(ABSENT)?, list(SKIPPED)?, list(ASSUMED)?);
+        let (absent, skipped, assumed) = self.left_alone_lists()?;
         let root = Folder::root(path).map_err(Error::io("open", path))?;
         for gone in absent.split_str(b"\0").filter(|gone| !gone.is_empty()) {
             root.remove(gone.as_bstr()).map_err(Error::io("remove", path.join(gone.to_path_lossy())))?;
@@ -141,12 +147,9 @@ impl Restored {
         }
         let patterns = path.join(".git").join(in_progress::SPARSE);
         let Ok(patterns) = std::fs::read(patterns) else { return Ok(()) };
-        // Patterns of folders begin like this (git-sparse-checkout, "Internals").
-        let is_cone = patterns.starts_with(b"/*\n!/*/\n");
         let config = path.join(".git/config");
         let mut file = std::fs::File::options().append(true).open(&config).map_err(Error::io("open", &config))?;
-        write!(file, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = {is_cone}\n")
-            .map_err(Error::io("write", &config))
+        file.write_all(skeleton::sparse(&patterns).as_bytes()).map_err(Error::io("write", &config))
     }
 
     fn folders(&self, root: &Path, beneath: &BStr, list: Option<&ObjectId>) -> Result<()> {

@@ -40,12 +40,11 @@ impl Skeleton<'_> {
         put("objects/info/alternates", &store::alternates_text(&[&lender, store.objects_dir()]))?;
         put("config", config(user, self.settings)?.as_bytes())?;
         put("info/exclude", &self.settings.excludes)?;
-        let attributes = [&self.settings.global_attributes[..], b"\n", &self.settings.info_attributes].concat();
-        put("info/attributes", &attributes)?;
+        put("info/attributes", &attributes(self.settings))?;
         let current = self.head.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
         let mut own = self.refs.clone();
         own.extend(current.clone().zip(self.head.commit));
-        let tips = own.keys().fold(self.tips.to_owned(), |tips, name| packed_refs(&tips, name));
+        let tips = without(self.tips, &own);
         if let Some((name, id)) = current.as_ref().zip(self.head.commit)
             && write_ref(&git_dir, name, id).is_ok()
         {
@@ -58,6 +57,27 @@ impl Skeleton<'_> {
         };
         put("HEAD", head.as_bytes())
     }
+}
+
+/// The attributes of the user's own that are in no tree.
+pub(super) fn attributes(settings: &Settings) -> Vec<u8> {
+    [&settings.global_attributes[..], b"\n", &settings.info_attributes].concat()
+}
+
+/// What a configuration says of a sparse checkout with these patterns.
+pub(super) fn sparse(patterns: &[u8]) -> String {
+    // Patterns of folders begin like this (git-sparse-checkout, "Internals").
+    let is_cone = patterns.starts_with(b"/*\n!/*/\n");
+    format!("[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = {is_cone}\n")
+}
+
+/// The text of `packed-refs` with the tips and with refs of the agent's own.
+pub(super) fn packed_with(tips: &[u8], own: &BTreeMap<String, ObjectId>) -> Vec<u8> {
+    with_own(&without(tips, own), own)
+}
+
+fn without(tips: &[u8], own: &BTreeMap<String, ObjectId>) -> Vec<u8> {
+    own.keys().fold(tips.to_owned(), |tips, name| packed_refs(&tips, name))
 }
 
 fn write_ref(git_dir: &Path, name: &str, id: ObjectId) -> std::io::Result<()> {
@@ -79,7 +99,7 @@ pub(super) fn share_index(store: &Store, path: &Path, index: &Path, staged: Opti
 }
 
 /// The agent's git converts files as the user's does, commits in the user's name, and signs nothing.
-fn config(user: &UserRepo, settings: &Settings) -> Result<String> {
+pub(super) fn config(user: &UserRepo, settings: &Settings) -> Result<String> {
     let identity = user.user_identity()?;
     let mut text =
         "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"

@@ -14,6 +14,7 @@ mod landings;
 mod late_gc;
 mod line_ends;
 mod lost;
+mod mended;
 mod merges;
 mod pointers;
 mod pruning;

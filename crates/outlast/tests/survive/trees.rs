@@ -55,6 +55,23 @@ fn e01_what_a_killed_git_has_locked_in_its_own_workspace_keeps_nobody_from_going
 }
 
 #[test]
+fn h15_a_workspace_whose_repository_a_crash_has_damaged_is_mended_before_anybody_goes_on_in_it() {
+    let world = World::new();
+    // As a power cut leaves them: without a byte, or with what was on the disk before.
+    let files = "index HEAD objects/info/alternates refs/heads/outlast/one";
+    let damage = format!("for f in {files}; do : > .git/$f; done; head -c 300 /dev/zero > .git/config");
+    let killed = format!("test -e tried || {{ touch tried; {damage}; kill -9 $PPID; }}");
+    let part = "mkdir -p parts && echo 'part one' > parts/one.txt && git add parts";
+    let commit = "git diff --cached --quiet; test $? = 1 && git commit -qm mine && git fsck && rm tried";
+    let script = format!("run {part}\nrun {killed}\nrun {commit}");
+    world.plan(&Plan::new("land = \"auto\"").task("one", &script, "writes = [\"parts/one.txt\"]\nretries = 0"));
+    let told = world.run(&["run", "--yes"]).ends(0);
+    told.says("the repository in its workspace was damaged");
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 2, "{:#}", world.task("one"));
+}
+
+#[test]
 fn e07_a_run_starts_from_what_is_checked_out_ten_commits_ahead_or_on_an_orphan() {
     let world = World::new();
     world.plan(&landing());
