@@ -79,7 +79,7 @@ async fn act(State(api): State<Api>, headers: HeaderMap, Json(act): Json<Act>) -
     }
     match crate::runs::unless_full(&api.engine, perform(&api.engine, act)).await {
         Ok(Some(acted)) => Json(acted).into_response(),
-        Ok(None) => refuse(StatusCode::CONFLICT, crate::diagnose::nothing_on_record()),
+        Ok(None) => refuse(StatusCode::CONFLICT, crate::diagnose::nothing_on_record(api.engine.folder())),
         Err(error) => refuse(StatusCode::CONFLICT, crate::diagnose::diagnostic(&error)),
     }
 }

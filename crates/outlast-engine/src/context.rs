@@ -28,6 +28,7 @@ use crate::obstacle::Obstacle;
 use crate::ops::Unshown;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
+use crate::room::NoSpace;
 use crate::state_loop::LoopHandle;
 use crate::toolchain::Toolchain;
 
@@ -433,7 +434,7 @@ impl Context {
 
     /// Tells whoever listens that nothing is started until the disk has room.
     pub(crate) fn note_no_room(&self) {
-        let what = format!("{}: nothing more is started", crate::room::lacking());
+        let what = format!("{}: nothing more is started", NoSpace::of(self.home.root()).words());
         drop(self.trouble.send(Trouble { task: None, what, no_space: true, again: true }));
     }
 

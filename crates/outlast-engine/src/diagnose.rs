@@ -16,7 +16,7 @@ use crate::held_up::Why;
 use crate::home::{Holder, Home, RepoHome};
 use crate::named::run_anew;
 use crate::obstacle::{NOTHING_LOST, Obstacle, checkout};
-use crate::room;
+use crate::room::NoSpace;
 use crate::store::replay;
 
 /// The diagnostic of an error.
@@ -28,9 +28,16 @@ pub fn diagnostic(error: &Error) -> Diagnostic {
         Error::Journal(error) => journal(error),
         Error::Unreadable { .. } => plain("journal/damaged", ExitCode::Journal)
             .fix("update outlast, or restore journal.db from a backup; nothing was changed"),
-        Error::File { .. } | Error::NoRoom { .. } | Error::Git(_) if error.is_no_space() => {
-            room::make_some(plain(DISK_FULL, ExitCode::Host), "outlast resume")
+        Error::File { path, .. } | Error::NoRoom { folder: path, .. } if error.is_no_space() => {
+            no_space(&what, path, "outlast resume")
         }
+        Error::Git(outlast_git::Error::Io { path, .. }) if error.is_no_space() => {
+            no_space(&what, path, "outlast resume")
+        }
+        Error::Git(_) if error.is_no_space() => {
+            plain(DISK_FULL, ExitCode::Host).fix(NoSpace::Room.help("outlast resume"))
+        }
+        Error::FileSize { .. } => plain(FILE_SIZE, ExitCode::Host).fix(NoSpace::FileSize(0).help(SAME_AGAIN)),
         Error::Git(error) => git(error),
         Error::Rejected(rejection) => rejected(rejection),
         Error::File { .. }
@@ -95,7 +102,11 @@ fn running(told: Diagnostic, holder: Option<&Holder>) -> Diagnostic {
 }
 
 /// The code of whatever a full disk keeps from being done.
-const DISK_FULL: &str = "host/disk-full";
+pub(crate) const DISK_FULL: &str = "host/disk-full";
+/// The code of whatever a limit of this process on how large files may be keeps from being done.
+pub(crate) const FILE_SIZE: &str = "host/file-size-limit";
+/// What is to be done again where nothing is on record yet.
+const SAME_AGAIN: &str = "the same again";
 /// The code of whatever waits for the user's repository.
 pub(crate) const REPOSITORY_GONE: &str = "repository/gone";
 /// The code of whatever waits for our own store.
@@ -116,14 +127,14 @@ pub fn is_held_up(told: &Diagnostic) -> bool {
 
 /// Whether this is said of what is in the way of everything.
 pub(crate) fn is_obstacle(told: &Diagnostic) -> bool {
-    matches!(told.code.as_str(), DISK_FULL | REPOSITORY_GONE | STORE_GONE)
+    matches!(told.code.as_str(), DISK_FULL | FILE_SIZE | REPOSITORY_GONE | STORE_GONE)
 }
 
 /// Why an operation of a run came to nothing.
 pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
     let certain = |told| Why { told, is_certain: true };
     if error.is_no_space() {
-        return certain(not_all_kept());
+        return certain(not_all_kept(home.root()));
     }
     if let Some(obstacle) = Obstacle::gone(home) {
         return certain(obstacle.told(Some(run), None));
@@ -223,24 +234,42 @@ fn held_lock(stderr: &str) -> Option<&str> {
     path.ends_with(".lock").then_some(path)
 }
 
-/// What is said where a run is at rest but for what the disk has no room for.
-pub fn not_all_kept() -> Diagnostic {
-    let why = room::lacking();
-    let what = format!("{why}: what its agents did last is in their workspaces, and cannot be kept beside them yet");
-    let told = Diagnostic::error(DISK_FULL, ExitCode::Host, what)
-        .because("nothing is lost, no task has failed and no try is used");
-    room::make_some(told, "outlast resume")
+/// What is said where a file at `path` cannot be written for want of room.
+fn no_space(what: &str, path: &Path, then: &str) -> Diagnostic {
+    let lack = match what.contains("No space left on device") || what.contains("quota") {
+        true => NoSpace::Room,
+        false => NoSpace::of(path.parent().unwrap_or(path)),
+    };
+    let told = match lack {
+        NoSpace::Room => Diagnostic::error(lack.code(), ExitCode::Host, what),
+        NoSpace::FileSize(_) => {
+            let what = format!("{} cannot become as large as it has to", path.display());
+            Diagnostic::error(lack.code(), ExitCode::Host, what).because(lack.words())
+        }
+    };
+    told.fix(lack.help(then))
 }
 
-/// What is said where the journal has no room for what is asked.
-pub fn nothing_on_record() -> Diagnostic {
-    let why = room::lacking();
+/// What is said where a run is at rest but for what the disk with its state in `folder` has no room for.
+pub fn not_all_kept(folder: &Path) -> Diagnostic {
+    let lack = NoSpace::of(folder);
+    let why = lack.words();
+    let what = format!("{why}: what its agents did last is in their workspaces, and cannot be kept beside them yet");
+    Diagnostic::error(lack.code(), ExitCode::Host, what)
+        .because("nothing is lost, no task has failed and no try is used")
+        .fix(lack.help("outlast resume"))
+}
+
+/// What is said where the journal in `folder` has no room for what is asked.
+pub fn nothing_on_record(folder: &Path) -> Diagnostic {
+    let lack = NoSpace::of(folder);
+    let why = lack.words();
     let what = format!("{why}: nothing can be put on record, and what was asked for is done when there is room");
     let told = Diagnostic::error("journal/full", ExitCode::Host, what)
         .because("agents wait with their next request; nothing is lost");
-    let told = match outlast_process::file_size::limit() {
-        None => told.fix("free some space: everything goes on by itself then"),
-        Some(_) => room::make_some(told, "outlast resume"),
+    let told = match lack {
+        NoSpace::Room => told.fix("free some space: everything goes on by itself then"),
+        NoSpace::FileSize(_) => told.fix(lack.help("outlast resume")),
     };
     told.fix("Ctrl-C where the run was started leaves it at once; go on with: outlast resume")
 }
@@ -288,9 +317,10 @@ fn journal(error: &outlast_journal::Error) -> Diagnostic {
         Journal::Newer { .. } => ("journal/newer", ExitCode::Journal, "update outlast"),
         Journal::Missing { .. } => ("run/none", ExitCode::NotFound, "outlast run"),
         Journal::Locked { path, pid } => return locked(error, path, *pid),
-        Journal::NoSpace { .. } => {
-            let told = Diagnostic::error(DISK_FULL, ExitCode::Host, error.to_string());
-            return room::make_some(told, "outlast resume");
+        Journal::NoSpace { path } => {
+            // Until it has its name, there is no run to go on with.
+            let is_new = path.extension().is_some_and(|extension| extension == "new");
+            return no_space(&error.to_string(), path, if is_new { SAME_AGAIN } else { "outlast resume" });
         }
         Journal::Stopped { .. } => ("journal/stopped", ExitCode::Host, "outlast resume"),
         Journal::Io { source, .. } if is_of_the_host(source) => {

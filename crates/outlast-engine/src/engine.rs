@@ -29,6 +29,7 @@ use crate::home::{GATEWAY_SOCKET, Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
+use crate::room;
 use crate::state_loop::{LoopHandle, Running, run};
 use crate::store::{JournalStore, replay};
 
@@ -89,6 +90,9 @@ impl Engine {
         let Setup { home, repository, spawner, accounts, starts, clients } = setup;
         let place = repository.as_ref().map_or_else(|| home.gateway(), |r| r.common_dir().to_owned());
         if let Some(repository) = &repository {
+            if starts {
+                room::check_file_size()?;
+            }
             home.keep_apart(repository)?;
         }
         let mut lock = home.lock(&place)?;
@@ -104,7 +108,7 @@ impl Engine {
         let shut = core.accounts.keys().filter(|account| core.is_shut(account)).cloned().map(Command::OpenAccount);
         let first = uncounted(&core, &reader)?.into_iter().chain(shut).collect();
 
-        let (handle, receiver) = LoopHandle::channel();
+        let (handle, receiver) = LoopHandle::channel(home.root());
         let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();
         let (address, client_key) = clients.map_or((None, None), |(address, key)| (Some(address), Some(key)));
         let secrets = home.clone();

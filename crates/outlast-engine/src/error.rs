@@ -104,6 +104,12 @@ pub enum Error {
         /// What is left.
         free: Space,
     },
+    /// No file may become as large as those are that every run needs.
+    #[error("no file may become larger here than {limit} (`ulimit -f`), and a run needs larger ones")]
+    FileSize {
+        /// How large one may be.
+        limit: Space,
+    },
     /// The user's repository is not where it was.
     #[error("the repository {} is not there any more: put it back, and its tasks go on", path.display())]
     RepositoryGone {

@@ -61,7 +61,7 @@ pub use obstacle::{DISK_FULL, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, STORE_GON
 pub use outputs::last_lines;
 pub use programs::{AbsentProgram, Lack, Starts, absent_programs, program_files};
 pub use put_away::put_away;
-pub use room::{Full, Space, full, lacking};
+pub use room::{Full, NoSpace, Space, full};
 pub use runs::{
     Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, park_waiting, unless_full, until_held_up,
     until_parked, until_settled, until_tasks_settled,

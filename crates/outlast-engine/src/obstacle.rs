@@ -122,7 +122,7 @@ impl Obstacle {
     /// What is said to whoever leaves, or asks for what cannot be done.
     pub fn told(&self, run: Option<&RunId>, found: Option<&Path>) -> Diagnostic {
         let (code, exit, what) = match self {
-            Self::DiskFull(_) => return crate::diagnose::not_all_kept(),
+            Self::DiskFull(full) => return crate::diagnose::not_all_kept(&full.folder),
             Self::PlanDamaged { path, why } => {
                 let damaged = Error::PlanDamaged { path: path.clone(), why: why.clone() };
                 return crate::diagnose::diagnostic(&damaged).because(NOTHING_LOST);

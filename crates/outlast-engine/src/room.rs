@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::statvfs::statvfs;
-use outlast_api::Diagnostic;
 use outlast_process::file_size;
 
+use crate::diagnose::{DISK_FULL, FILE_SIZE};
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 
@@ -20,6 +20,9 @@ const FLOOR_PART: u64 = 50;
 
 /// How many more files a large disk must be able to hold.
 const FLOOR_FILES_MAX: u64 = 10_000;
+
+/// How large files must be able to become: the journal sets as much aside for a full disk, and starts nothing without.
+const FILE_SIZE_MIN: u64 = outlast_journal::RESERVE_LEN;
 
 /// A disk without room to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +47,7 @@ pub enum Space {
 impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Bytes(bytes) if *bytes < 1 << 20 => write!(f, "{} KiB", bytes >> 10),
             #[expect(clippy::cast_precision_loss, reason = "one decimal of it is shown")]
             Self::Bytes(bytes) => write!(f, "{:.1} MiB", *bytes as f64 / f64::from(1 << 20)),
             Self::Files(files) => write!(f, "{files} files (inodes)"),
@@ -115,28 +119,62 @@ impl Seen {
     }
 }
 
-/// Why nothing more can be written, as far as that is known: a limit of this process looks like a full disk to whatever meets
-/// it.
-pub fn lacking() -> String {
-    match file_size::limit() {
-        None => "the disk is full".to_owned(),
-        Some(limit) => format!("the disk is full, or a file is as large as it may be ({})", named(limit)),
+/// What keeps anything more from being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoSpace {
+    /// The disk has no room.
+    Room,
+    /// The disk has room, and no file of this process may become larger than this, in bytes (`ulimit -f`): no waiting helps.
+    FileSize(u64),
+}
+
+impl NoSpace {
+    /// What there is for whoever cannot write in this folder.
+    pub fn of(folder: &Path) -> Self {
+        match file_size::limit() {
+            Some(limit) if full(folder).is_none() => Self::FileSize(limit),
+            _ => Self::Room,
+        }
+    }
+
+    /// The code of what is said of it.
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::Room => DISK_FULL,
+            Self::FileSize(_) => FILE_SIZE,
+        }
+    }
+
+    /// What it is, for people.
+    pub fn words(self) -> String {
+        match self {
+            Self::Room => "the disk is full".to_owned(),
+            Self::FileSize(limit) => {
+                format!("no file may become larger here than {} (`ulimit -f`)", Space::Bytes(limit))
+            }
+        }
+    }
+
+    /// The command that helps, before the one that is given.
+    pub fn help(self, then: &str) -> String {
+        match self {
+            Self::Room => format!("free some space, then: {then}"),
+            Self::FileSize(_) => {
+                format!("ulimit -f unlimited    # in a new shell, where this one refuses to raise it; then: {then}")
+            }
+        }
     }
 }
 
-/// Adds what gives room, and what to do then.
-pub(crate) fn make_some(told: Diagnostic, then: &str) -> Diagnostic {
-    let told = match file_size::limit() {
-        None => told,
-        Some(limit) => told
-            .because(format!("no file may become larger here than {}", named(limit)))
-            .fix(format!("ulimit -f unlimited && {then}    # in a new shell, where this one refuses to raise it")),
-    };
-    told.fix(format!("free some space, then: {then}"))
-}
-
-fn named(limit: u64) -> String {
-    format!("{}, `ulimit -f`", Space::Bytes(limit))
+/// Checks that files may become as large as those are that every run needs.
+///
+/// # Errors
+/// [`Error::FileSize`] where they may not.
+pub(crate) fn check_file_size() -> Result<(), Error> {
+    match file_size::limit() {
+        Some(limit) if limit < FILE_SIZE_MIN => Err(Error::FileSize { limit: Space::Bytes(limit) }),
+        _ => Ok(()),
+    }
 }
 
 const fn floor(size: u64, most: u64) -> u64 {

@@ -55,7 +55,7 @@ async fn until_rests(engine: &LoopHandle, run: &RunId, may_leave: fn(&Run) -> bo
 /// # Errors
 /// As [`until_settled`].
 pub async fn until_parked(engine: &LoopHandle, run: &RunId) -> Result<Rest, Error> {
-    let full = || Rest::HeldUp(Box::new(not_all_kept()));
+    let full = || Rest::HeldUp(Box::new(not_all_kept(engine.folder())));
     unless_full(engine, until_rests(engine, run, |_| true)).await.map(|rest| rest.unwrap_or_else(full))
 }
 

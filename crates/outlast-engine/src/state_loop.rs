@@ -5,6 +5,7 @@
 
 mod running;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -65,6 +66,8 @@ pub struct LoopHandle {
     records: broadcast::Sender<Arc<[Record]>>,
     at_work: AtWork,
     held_up: HeldUp,
+    /// Where the state is.
+    folder: Arc<Path>,
 }
 
 impl std::fmt::Debug for LoopHandle {
@@ -75,10 +78,11 @@ impl std::fmt::Debug for LoopHandle {
 
 impl LoopHandle {
     /// A handle and the end that the loop reads from.
-    pub(crate) fn channel() -> (Self, UnboundedReceiver<Message>) {
+    pub(crate) fn channel(folder: &Path) -> (Self, UnboundedReceiver<Message>) {
         let (sender, receiver) = unbounded_channel();
         let records = broadcast::channel(RECORDS_KEPT).0;
-        (Self { sender, records, at_work: AtWork::default(), held_up: HeldUp::default() }, receiver)
+        let folder = Arc::from(folder);
+        (Self { sender, records, at_work: AtWork::default(), held_up: HeldUp::default(), folder }, receiver)
     }
 
     /// Says something and waits until it is durable or refused.
@@ -135,6 +139,11 @@ impl LoopHandle {
     /// The commands of plans that this engine runs.
     pub(crate) const fn at_work(&self) -> &AtWork {
         &self.at_work
+    }
+
+    /// Where the state of the engine's repository is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What is held up.

@@ -30,4 +30,5 @@ pub use ledger::{
 };
 pub use pending::Pending;
 pub use reader::JournalReader;
+pub use reserve::LEN as RESERVE_LEN;
 pub use snapshot::Snapshot;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, fault};
 
-/// Room for dozens of transactions.
-const LEN: u64 = 1024 * 1024;
+/// How large the file is that is set aside: room for dozens of transactions.
+pub const LEN: u64 = 1024 * 1024;
 
 /// What is given up at a time: more than a transaction of records needs.
 const SLICE: usize = 64 * 1024;

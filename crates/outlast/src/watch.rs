@@ -8,11 +8,10 @@ use outlast_api::{Act, Diagnostic, ExitCode, Status, rfc3339};
 use outlast_core::driver::Parks;
 use outlast_core::{Core, Record, RunId, TaskId};
 use outlast_engine::{
-    DISK_FULL, Engine, LoopHandle, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, RepoHome, Rest, STORE_GONE, TRIED_AGAIN,
-    Trouble, lacking, leave_at_rest, leave_waiting, not_all_kept, others_at_work, park_waiting, perform, unless_full,
-    until_held_up, until_parked, until_settled,
+    DISK_FULL, Engine, LoopHandle, NoSpace, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, RepoHome, Rest, STORE_GONE,
+    TRIED_AGAIN, Trouble, leave_at_rest, leave_waiting, not_all_kept, others_at_work, park_waiting, perform,
+    unless_full, until_held_up, until_parked, until_settled,
 };
-use outlast_process::file_size;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -144,7 +143,7 @@ impl Watch {
                 }
                 Ended::HeldUp(told) => {
                     self.park_others(engine.handle(), run).await?;
-                    if stay.no_wait {
+                    if stay.no_wait || NoSpace::of(engine.handle().folder()) != NoSpace::Room {
                         self.park_waiting(engine.handle(), run, true).await?;
                     }
                     return leave_held_up(engine, run, stay, places, &told).await;
@@ -194,7 +193,16 @@ impl Watch {
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Ok(Ended::Died),
                 },
-                trouble = next(&mut self.troubles) => self.tell_trouble(&trouble),
+                trouble = next(&mut self.troubles) => {
+                    let lack = NoSpace::of(engine.handle().folder());
+                    if is_in_vain(&trouble, lack) {
+                        return Ok(Ended::HeldUp(Box::new(not_all_kept(engine.handle().folder()))));
+                    }
+                    self.tell_trouble(&trouble, lack);
+                }
+                () = journal_is_at_its_limit(engine.handle()) => {
+                    return Ok(Ended::HeldUp(Box::new(not_all_kept(engine.handle().folder()))));
+                }
                 code = self.signals.next() => return Ok(Ended::Signal(code)),
                 told = &mut in_the_way => return Ok(Ended::HeldUp(Box::new(told))),
                 told = &mut held_up, if stay.no_wait => return match told {
@@ -213,8 +221,8 @@ impl Watch {
     }
 
     /// Tells what holds a task up, once for as long as it is the same.
-    fn tell_trouble(&mut self, trouble: &Trouble) {
-        let told = told(trouble);
+    fn tell_trouble(&mut self, trouble: &Trouble, lack: NoSpace) {
+        let told = told(trouble, lack);
         if self.told.get(&trouble.task) != Some(&told) {
             say(&told);
             self.told.insert(trouble.task.clone(), told);
@@ -225,7 +233,7 @@ impl Watch {
     async fn park(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
         let parked = async {
             if unless_full(engine, perform(engine, Act::Stop { run: run.to_string() })).await?.is_none() {
-                return Ok(Parked::HeldUp(Box::new(not_all_kept())));
+                return Ok(Parked::HeldUp(Box::new(not_all_kept(engine.folder()))));
             }
             Ok::<_, Failure>(match until_parked(engine, run).await? {
                 Rest::Settled => Parked::AtRest,
@@ -244,7 +252,7 @@ impl Watch {
             parked = unless_full(engine, park_waiting(engine, run, all)) => Ok(match parked? {
                 Some(Rest::Settled) => Parked::AtRest,
                 Some(Rest::HeldUp(told)) => Parked::HeldUp(told),
-                None => Parked::HeldUp(Box::new(not_all_kept())),
+                None => Parked::HeldUp(Box::new(not_all_kept(engine.folder()))),
             }),
             _ = self.signals.next() => Ok(Parked::Left),
         }
@@ -262,7 +270,7 @@ impl Watch {
     /// Parks the other runs that this engine works on: it ends with its own, and nothing may go on without one.
     async fn park_others(&mut self, engine: &LoopHandle, run: &RunId) -> Result<Parked, Failure> {
         let Some(others) = unless_full(engine, others_at_work(engine, run)).await? else {
-            return Ok(Parked::HeldUp(Box::new(not_all_kept())));
+            return Ok(Parked::HeldUp(Box::new(not_all_kept(engine.folder()))));
         };
         let mut all = Parked::AtRest;
         for other in others {
@@ -306,13 +314,17 @@ async fn leave_held_up(
         // What its journal had no room for is what is said below.
         tracing::warn!(%error, "the engine was left with what it could not do");
     }
+    let (lack, kept) = (NoSpace::of(home.root()), not_all_kept(home.root()));
     show(home, run, stay, places)?;
-    if told.code == not_all_kept().code {
-        let (why, limited) =
-            (lacking(), file_size::limit().map_or("", |_| ", with `ulimit -f unlimited` in its shell"));
+    if told.code == kept.code {
+        let help = match lack {
+            NoSpace::Room => format!("Free some space, then: outlast resume {run}"),
+            NoSpace::FileSize(_) => format!("In a shell with `ulimit -f unlimited`: outlast resume {run}"),
+        };
         say(&format!(
-            "{why}: not everything could be kept or put on record. Nothing is lost: what agents did last is in \
-             their workspaces, no task has failed and no try is used. Free some space, then: outlast resume {run}{limited}"
+            "{}: not everything could be kept or put on record. Nothing is lost: what agents did last is in \
+             their workspaces, no task has failed and no try is used. {help}",
+            lack.words()
         ));
     } else {
         say(text::diagnostic(told).trim_end());
@@ -358,12 +370,25 @@ async fn next(troubles: &mut Option<broadcast::Receiver<Trouble>>) -> Trouble {
     std::future::pending().await
 }
 
-fn told(trouble: &Trouble) -> String {
+/// Whether something is tried again and again that comes to nothing for as long as this process lives.
+fn is_in_vain(trouble: &Trouble, lack: NoSpace) -> bool {
+    trouble.again && trouble.no_space && lack != NoSpace::Room
+}
+
+/// Waits until the journal takes no more since its file may not become larger.
+async fn journal_is_at_its_limit(engine: &LoopHandle) {
+    let waits = unless_full(engine, std::future::pending::<Result<(), Failure>>()).await.is_ok();
+    if !waits || NoSpace::of(engine.folder()) == NoSpace::Room {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn told(trouble: &Trouble, lack: NoSpace) -> String {
     let again = if trouble.again { "; it is tried again" } else { "" };
-    let advice = match (trouble.no_space, file_size::limit()) {
+    let advice = match (trouble.no_space, lack) {
         (false, _) => "",
-        (true, None) => "; free some space",
-        (true, Some(_)) => "; free some space, or stop it and start it again after `ulimit -f unlimited`",
+        (true, NoSpace::Room) => "; free some space",
+        (true, NoSpace::FileSize(_)) => "; stop it and start it again after `ulimit -f unlimited`",
     };
     let task = trouble.task.as_ref().map_or_else(String::new, |task| format!("{task}: "));
     format!("{task}{}{again}{advice}", trouble.what)

@@ -50,7 +50,7 @@ fn a_trial_that_gets_no_answer_keeps_nobody_waiting_for_longer_than_a_minute() {
     let class = Class::Network;
     core.accounts.insert(main.clone(), Window::Probing { class, since: at(0), taken: 0, strikes: 1 });
 
-    let (engine, _inbox) = LoopHandle::channel();
+    let (engine, _inbox) = LoopHandle::channel(std::path::Path::new("/"));
     let mut replies: Vec<Reply> = (0..3).map(|_| asked(&mut asks, &engine)).collect();
     asks.settle(&core, at(0));
     let first = goes(&mut replies[0]);
@@ -81,7 +81,7 @@ fn a15_a_crowd_that_is_turned_away_at_one_account_moves_to_the_next_by_one_two_a
     let client = Some("client".to_owned());
     let mut asks = Asks::new(vec![info(&main), info(&next)], allowance, client, Arc::default(), |_| None);
     let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
-    let (engine, _inbox) = LoopHandle::channel();
+    let (engine, _inbox) = LoopHandle::channel(std::path::Path::new("/"));
     let crowd = |asks: &mut Asks, n: u32| (0..n).map(|_| asked(asks, &engine)).collect::<Vec<Reply>>();
     // Nobody is kept waiting while all is well.
     let mut before = crowd(&mut asks, 10);
@@ -131,7 +131,7 @@ fn a15_a_limit_per_minute_is_waited_for_and_moves_nobody() {
     let client = Some("client".to_owned());
     let mut asks = Asks::new(vec![info(&main), info(&next)], allowance, client, Arc::default(), |_| None);
     let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
-    let (engine, _inbox) = LoopHandle::channel();
+    let (engine, _inbox) = LoopHandle::channel(std::path::Path::new("/"));
     let minute = |until| Window::Closed { class: Class::MinuteLimit, until, guessed: false, strikes: 1 };
     core.accounts.insert(main.clone(), minute(at(60)));
     let mut reply = asked(&mut asks, &engine);
@@ -162,7 +162,7 @@ fn a_request_goes_to_the_first_account_that_is_for_its_model_and_is_refused_wher
     let infos = vec![info("small", &["haiku"]), info("large", &["sonnet", "opus"])];
     let allowance = Allowance::new(BTreeMap::new(), TimeZone::UTC, &core);
     let mut asks = Asks::new(infos, allowance, Some("client".to_owned()), Arc::default(), |_| None);
-    let (engine, _inbox) = LoopHandle::channel();
+    let (engine, _inbox) = LoopHandle::channel(std::path::Path::new("/"));
     let mut answer = |model: Option<&str>| {
         let mut reply = asked_for(&mut asks, &engine, model);
         asks.settle(&core, Timestamp::EPOCH);

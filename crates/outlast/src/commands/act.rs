@@ -317,7 +317,9 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
         let done = async {
             let acted = perform(engine.handle(), act);
             let acted = match parks {
-                true => unless_full(engine.handle(), acted).await?.ok_or_else(nothing_on_record)?,
+                true => unless_full(engine.handle(), acted)
+                    .await?
+                    .ok_or_else(|| nothing_on_record(engine.handle().folder()))?,
                 false => acted.await?,
             };
             if parks && let Rest::HeldUp(told) = until_parked(engine.handle(), &run).await? {
