@@ -96,6 +96,9 @@ pub struct ActedTask {
     /// Whether that commit is none of ours: the target held the change already, by somebody's hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
+    /// The other task whose commit that is, where the target held the change already by one of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landed_with: Option<String>,
     /// Why it did not happen, where it did not.
     pub refused: Option<String>,
     /// The cause's name in the contract, where it did not happen.

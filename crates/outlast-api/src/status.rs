@@ -80,6 +80,9 @@ pub struct TaskView {
     pub verify: Option<String>,
     /// The commit on the target.
     pub landed: Option<String>,
+    /// Whether that commit was made for something else, and held its change already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_there: bool,
     /// Whether somebody has taken that off the target again: the state stays `landed`, and nothing is done anew by itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub off_target: bool,

@@ -45,6 +45,7 @@ fn untouched() -> TaskView {
         checkpoint: None,
         verify: None,
         landed: None,
+        was_there: false,
         off_target: false,
     }
 }
@@ -77,6 +78,7 @@ fn status_knows_what_it_does_not_know() {
         checkpoint: Some(text("c0ffee")),
         verify: Some(text("passed")),
         landed: None,
+        was_there: false,
         off_target: false,
     };
     let windows = vec![
@@ -189,6 +191,7 @@ fn acts_are_told_task_by_task() {
         state: text("landed"),
         landed: Some(text("c0ffee")),
         by_hand: true,
+        landed_with: None,
         refused: None,
         cause: None,
         kept: None,
@@ -202,6 +205,7 @@ fn acts_are_told_task_by_task() {
         state: text("done"),
         landed: None,
         by_hand: false,
+        landed_with: None,
         refused: Some(text("main is checked out in /x: run `git merge --ff-only outlast/r` there")),
         cause: Some(text("target_checked_out")),
         kept: None,

@@ -238,6 +238,8 @@ pub enum LandingNews {
     },
     /// The target holds the commit.
     Landed(Oid),
+    /// The target holds the change already, by a commit that was made for something else.
+    WasThere(Oid),
     /// It did not happen.
     Refused {
         /// The commit that was to land; none where no candidate came of it.
@@ -364,7 +366,12 @@ impl Core {
             (LandingNews::Candidate { old, new }, Phase::Done(_)) if self.may_land_now(run, task) => {
                 Ok(Some(Fact::LandingStarted { old, new }))
             }
-            (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => Ok(Some(Fact::Landed { commit })),
+            (LandingNews::Landed(commit), Phase::Landing { .. } | Phase::Done(_)) => {
+                Ok(Some(Fact::Landed { commit, was_there: false }))
+            }
+            (LandingNews::WasThere(commit), Phase::Landing { .. } | Phase::Done(_)) => {
+                Ok(Some(Fact::Landed { commit, was_there: true }))
+            }
             // A late refusal of an earlier landing, or of an earlier step of this one, is none of what is going on.
             (LandingNews::Refused { commit, refusals, cause, detail }, Phase::Landing { finished, new, .. })
                 if commit.as_ref() == Some(new) && refusals == finished.refusals =>
@@ -376,7 +383,11 @@ impl Core {
             {
                 Ok(Some(Fact::LandingRefused { cause, detail }))
             }
-            (LandingNews::Landed(commit), Phase::Landed { commit: known, .. }) if commit == *known => Ok(None),
+            (LandingNews::Landed(commit) | LandingNews::WasThere(commit), Phase::Landed { commit: known, .. })
+                if commit == *known =>
+            {
+                Ok(None)
+            }
             _ => Err(illegal(found, "land")),
         }
     }

@@ -364,8 +364,9 @@ fn apply_landing(run: &mut Run, index: Index, fact: &Fact) {
         (Fact::LandingStarted { old, new }, Phase::Done(finished)) => {
             run.set_phase(index, Phase::Landing { finished, old: old.clone(), new: new.clone() });
         }
-        (Fact::Landed { commit }, Phase::Landing { finished, .. } | Phase::Done(finished)) => {
-            run.set_phase(index, Phase::Landed { result: finished.result, commit: commit.clone() });
+        (Fact::Landed { commit, was_there }, Phase::Landing { finished, .. } | Phase::Done(finished)) => {
+            let (result, commit) = (finished.result, commit.clone());
+            run.set_phase(index, Phase::Landed { result, commit, was_there: *was_there });
         }
         (Fact::LandingRefused { cause, detail }, Phase::Landing { finished, .. } | Phase::Done(finished)) => {
             let wanted = *cause == LandingCause::TargetMoved;

@@ -226,6 +226,9 @@ pub enum Fact {
     Landed {
         /// The commit on the target.
         commit: Oid,
+        /// Whether the target held the change already, by a commit that was made for something else.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        was_there: bool,
     },
     /// The landing did not happen; the work is as it was.
     LandingRefused {

@@ -124,6 +124,9 @@ pub enum Phase {
         result: Oid,
         /// The commit on the target.
         commit: Oid,
+        /// Whether that was made for something else, and held its change already.
+        #[serde(default)]
+        was_there: bool,
     },
     /// Its work is being archived.
     Discarding,

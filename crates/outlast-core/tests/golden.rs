@@ -46,6 +46,7 @@ fn facts_of_v3() -> Vec<Fact> {
         Fact::AccountShut { class: Class::Billing },
         Fact::AttemptExited { number: 1, outcome: Outcome::Failed { class, why: why(), until } },
         Fact::AttemptEnding { number: 1, reason: EndReason::Failed { class, why: why(), until } },
+        Fact::Landed { commit: oid(), was_there: true },
     ]
 }
 
@@ -152,7 +153,7 @@ fn facts_of_v1() -> Vec<Fact> {
         Fact::LandRequested,
         Fact::LandingStarted { old: None, new: oid() },
         Fact::LandingStarted { old: Some(oid()), new: oid() },
-        Fact::Landed { commit: oid() },
+        Fact::Landed { commit: oid(), was_there: false },
         Fact::LandingRefused { cause: LandingCause::TargetCheckedOut, detail: "there".to_owned() },
         Fact::DiscardRequested,
         Fact::Discarded,

@@ -197,6 +197,7 @@ fn acted(
             state,
             landed,
             by_hand: false,
+            landed_with: None,
             refused: refused.map(|refused| refused.to_string()).or(detail),
             cause,
             kept: None,

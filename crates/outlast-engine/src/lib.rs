@@ -70,4 +70,4 @@ pub use start::{Start, assigned, start, unable_agents};
 pub use state_loop::LoopHandle;
 pub use store::{record as read_record, replay};
 pub use toolchain::Toolchain;
-pub use views::{TRIED_AGAIN, first_reset, left_undone, run_line, state, status};
+pub use views::{TRIED_AGAIN, first_reset, landed_with, left_undone, run_line, state, status};

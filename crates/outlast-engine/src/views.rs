@@ -12,7 +12,7 @@ use outlast_core::explain::Why;
 use outlast_core::record::{EndReason, RunEnd, Rung};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Failure, Phase, Stage, Task};
-use outlast_core::{Class, Core, Timestamp, Usage, Window, total};
+use outlast_core::{Class, Core, Oid, TaskId, Timestamp, Usage, Window, total};
 
 use crate::advice::fixes;
 use crate::held_up::{self, Tried};
@@ -255,6 +255,7 @@ fn task_view(
             Phase::Landed { commit, .. } => Some(commit.to_string()),
             _ => None,
         },
+        was_there: matches!(task.phase, Phase::Landed { was_there: true, .. }),
         // The journal says what happened; where the branch is now, the repository does.
         off_target: false,
     }
@@ -282,6 +283,9 @@ fn reason(core: &Core, run: &Run, task: &Task, way: &InTheWay, now: Timestamp) -
     }
     if let Some((cause, detail)) = ending(task) {
         return say(cause, detail.to_owned(), None);
+    }
+    if let Phase::Landed { commit, was_there: true, .. } = &task.phase {
+        return Reason { detail: Some(was_there(run, task, commit)), ..none };
     }
     if task.phase == Phase::Stale {
         return say("need_given_up", built_on(run, task), None);
@@ -330,6 +334,22 @@ fn halted(run: &Run) -> &'static str {
         Mode::Stopped => "the run is stopped",
         _ => "the run is paused",
     }
+}
+
+/// That what a task changes was there without it, and by whose commit that is so.
+fn was_there(run: &Run, task: &Task, commit: &Oid) -> String {
+    let short = commit.as_str().get(..10).unwrap_or_else(|| commit.as_str());
+    match landed_with(run, &task.id, commit) {
+        Some(other) => format!("its change was already there: {short} landed with `{other}`"),
+        None => format!("its change was already there: {short}"),
+    }
+}
+
+/// The task whose own commit this is, other than the one that was found to have landed by it.
+pub fn landed_with<'a>(run: &'a Run, task: &TaskId, commit: &Oid) -> Option<&'a TaskId> {
+    let is_own =
+        |phase: &Phase| matches!(phase, Phase::Landed { commit: known, was_there: false, .. } if known == commit);
+    run.tasks.iter().find(|other| other.id != *task && is_own(&other.phase)).map(|other| &other.id)
 }
 
 /// What a stale task was built on that is given up since.

@@ -79,7 +79,11 @@ fn said(fact: &Fact) -> Option<String> {
         Fact::AttemptExited { outcome: Outcome::Finished, .. } => "the agent has ended; its work is checked".to_owned(),
         Fact::Verified { verdict: Verdict::Passed { .. }, .. } => styled(GREEN, "is verified"),
         Fact::Assigned(to) => format!("goes to agent {}", to.agent),
-        Fact::Landed { commit } => styled(GREEN, format!("has landed as {}", short(commit.as_str()))),
+        Fact::Landed { commit, was_there: false } => styled(GREEN, format!("has landed as {}", short(commit.as_str()))),
+        Fact::Landed { commit, was_there: true } => {
+            let what = format!("its change was already there: {}; it counts as landed", short(commit.as_str()));
+            styled(GREEN, what)
+        }
         Fact::LandingRefused { cause, detail } => {
             styled(YELLOW, format!("does not land ({}): {}", cause.name(), shown(detail)))
         }

@@ -160,6 +160,7 @@ fn a_candidate_lands_only_when_it_is_wanted_and_nothing_else_lands() {
 fn a_landing_comes_to_one_end() {
     let moving = "run auto\n task a\n a done\n a landing c";
     check(moving, landing(LandingNews::Landed(Oid::new("c"))), "a landed c");
+    check(moving, landing(LandingNews::WasThere(Oid::new("d"))), "a was there d");
     check(moving, refused(Some("c"), 0, LandingCause::TargetCheckedOut), "a refused target_checked_out");
     let again = format!("{moving}\n a refused target_moved\n a landing c");
     let late = "refused: task `a` is landing: cannot land";

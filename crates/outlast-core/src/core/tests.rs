@@ -247,7 +247,7 @@ fn landing_fact() -> impl Strategy<Value = Fact> {
     prop_oneof![
         Just(Fact::LandRequested),
         oid().prop_map(|new| Fact::LandingStarted { old: None, new }),
-        oid().prop_map(|commit| Fact::Landed { commit }),
+        (oid(), any::<bool>()).prop_map(|(commit, was_there)| Fact::Landed { commit, was_there }),
         cause.prop_map(|cause| Fact::LandingRefused { cause, detail: String::new() }),
         Just(Fact::RetryRequested),
         Just(Fact::DiscardRequested),

@@ -60,7 +60,7 @@ pub(crate) async fn perform(
         Candidacy::There(by) => {
             let (id, since) = (key.clone(), known.run_base.clone());
             let landed = context.in_git(move |git| git.landed(&id.run, &id.task, &known.target, &since)).await?;
-            return Ok(news(LandingNews::Landed(landed.unwrap_or(by))));
+            return Ok(news(landed.map_or(LandingNews::WasThere(by), LandingNews::Landed)));
         }
         Candidacy::Refused(cause, detail) => {
             let refused = refused(cause, one_line(&detail));

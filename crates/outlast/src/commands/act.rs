@@ -7,8 +7,8 @@ use outlast_core::run::{Mode, Run};
 use outlast_core::task::Phase;
 use outlast_core::{AttemptId, Oid, RunId, TaskId};
 use outlast_engine::{
-    Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, left_undone, nothing_on_record, perform, put_away, run_anew,
-    unless_full, until_parked,
+    Holder, Kept, RepoHome, Rest, TRIED_AGAIN, is_held_up, landed_with, left_undone, nothing_on_record, perform,
+    put_away, run_anew, unless_full, until_parked,
 };
 use outlast_git::{quoted, word};
 use tokio::signal::unix::{SignalKind, signal};
@@ -92,10 +92,14 @@ pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, 
 /// Says of each task whether what is on the target is a commit of ours.
 fn name_what_was_there(places: &Places, home: &RepoHome, run: &RunId, acted: &mut Acted) -> Result<(), Failure> {
     let repository = places.repository_of(home)?;
+    let journalled = Journalled::load(home.clone())?;
+    let known = journalled.as_ref().and_then(|journalled| journalled.core.run(run));
     for task in &mut acted.tasks {
         let Some(commit) = task.landed.as_deref().map(Oid::new) else { continue };
-        let is_ours = repository.names_task(&commit, run, &TaskId::new(&task.id));
-        task.by_hand = is_ours.map_err(outlast_engine::Error::from)? == Some(false);
+        let id = TaskId::new(&task.id);
+        let is_ours = repository.names_task(&commit, run, &id).map_err(outlast_engine::Error::from)?;
+        task.landed_with = known.and_then(|run| landed_with(run, &id, &commit)).map(ToString::to_string);
+        task.by_hand = is_ours == Some(false) && task.landed_with.is_none();
     }
     Ok(())
 }
@@ -399,7 +403,13 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
                 (None, Some(commit), _) if task.by_hand => {
                     format!("its change is there already, by {} (merged by hand): it counts as landed", short(commit))
                 }
-                (None, Some(commit), _) => format!("as {}", short(commit)),
+                (None, Some(commit), _) => match &task.landed_with {
+                    Some(other) => format!(
+                        "its change is there already, by {}, which landed with `{other}`: it counts as landed",
+                        short(commit)
+                    ),
+                    None => format!("as {}", short(commit)),
+                },
                 (None, None, Some(why)) => format!("its workspace stays, {why}"),
                 (None, None, None) => String::new(),
             };

@@ -70,3 +70,34 @@ fn a_target_that_held_it_from_its_beginning_needs_nobody_and_the_workspace_can_g
     assert!(!std::path::Path::new(workspace.as_str().unwrap()).exists());
     bench.run(&["status"]).ends(0).shows("finished (2)");
 }
+
+#[test]
+fn what_another_task_has_landed_already_is_said_to_have_been_there_with_that_ones_commit() {
+    for land in ["auto", "review"] {
+        let bench = Bench::new();
+        let task = |id: &str| format!("[[task]]\nid = \"{id}\"\ngoal = \"{id}\"\nwrites = [\"same.txt\"]\n");
+        let run = format!("[run]\nland = \"{land}\"\n[agent.a]\nkind = \"command\"\n");
+        let command = "command = [\"sh\", \"-c\", \"echo x > same.txt\"]\n";
+        bench.plan(&format!("{run}{command}{}{}", task("one"), task("two")));
+        let ran = bench.run(&["run", "--yes"]).ends(0);
+        let told = match land {
+            "auto" => ran,
+            _ => {
+                bench.run(&["land", "one"]).ends(0).shows("landed     one  as ");
+                bench.run(&["land", "two"]).ends(0).shows("which landed with `one`: it counts as landed")
+            }
+        };
+        let status = status(&bench);
+        let [one, two] = [0, 1].map(|at| status["tasks"][at].clone());
+        assert_eq!((&one["state"], &two["state"]), (&"landed".into(), &"landed".into()), "{status:#}");
+        assert_eq!(one["landed"], two["landed"]);
+        assert_eq!((&one["was_there"], &two["was_there"]), (&Value::Null, &true.into()));
+        let commit = &one["landed"].as_str().unwrap()[..10];
+        let was_there = format!("its change was already there: {commit}");
+        if land == "auto" {
+            told.says(&was_there).shows(&was_there);
+        }
+        bench.run(&["status"]).ends(0).shows(&format!("{was_there} landed with `one`"));
+        bench.run(&["log", "two"]).ends(0).shows(&was_there);
+    }
+}
