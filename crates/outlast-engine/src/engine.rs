@@ -29,6 +29,7 @@ use crate::home::{GATEWAY_SOCKET, Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
+use crate::results_again;
 use crate::room;
 use crate::state_loop::{LoopHandle, Running, run};
 use crate::store::{JournalStore, replay};
@@ -122,6 +123,7 @@ impl Engine {
         let context = match repository {
             Some(repository) => {
                 let git = Arc::new(Repositories::open(&home, repository)?);
+                results_again::mend(&git, &core);
                 let passed = Arc::clone(&passed);
                 Some(Arc::new(Context::new(handle.clone(), home.clone(), git, spawner, infos, passed)))
             }

@@ -38,6 +38,7 @@ mod put_away;
 mod replay;
 mod repositories;
 mod research;
+mod results_again;
 mod room;
 mod runs;
 mod start;

@@ -153,7 +153,7 @@ pub(crate) struct From<'a> {
 
 /// What of a workspace is on its way into the store.
 pub(crate) struct Kept {
-    tree: ObjectId,
+    pub(crate) tree: ObjectId,
     /// The agent's HEAD, and the same where it is a commit of its own that is stored.
     head: Option<ObjectId>,
     copied: Option<ObjectId>,

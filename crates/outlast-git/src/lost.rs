@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// Whether objects were ever lost: a record of what was kept may still name one.
-    pub(crate) fn has_lost(&self) -> bool {
+    pub fn has_lost(&self) -> bool {
         self.path().join(LOST).exists()
     }
 
@@ -148,6 +148,15 @@ impl Store {
 }
 
 impl Workspace {
+    /// Writes into the store what it has lost and this workspace has: for whoever has just made what the workspace began on
+    /// anew, without which it could not be read.
+    ///
+    /// # Errors
+    /// The workspace cannot be read, or the store not be written.
+    pub fn give_back_lost(&self, store: &Store, user: &UserRepo) -> Result<()> {
+        self.give_back(store, user, &read(&store.path().join(LOST))?)
+    }
+
     /// Writes into the store what it lacks of these objects and of the tree as it is now. Without the objects of its last
     /// checkpoint, the cache of what was stored is worth nothing.
     fn give_back(&self, store: &Store, user: &UserRepo, ids: &BTreeSet<ObjectId>) -> Result<()> {
@@ -155,7 +164,7 @@ impl Workspace {
         self.give_objects(store, ids)?;
         let kept = self.keep_anew(store, user);
         self.forget_cache_of_lost(store)?;
-        kept
+        kept.map(drop)
     }
 }
 

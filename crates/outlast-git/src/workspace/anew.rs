@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use gix::ObjectId;
 use gix::bstr::BStr;
 
+use outlast_core::Oid;
+
 use crate::agent_repo::AgentRepo;
 use crate::checkpoint::{FILE_LIMIT_DEFAULT, From};
 use crate::scan::index::Index;
@@ -29,14 +31,24 @@ impl Workspace {
     }
 
     /// Writes all that a checkpoint of the tree as it is now would hold, and no checkpoint: every file is read, since what
-    /// was stored of it may be lost.
-    pub(crate) fn keep_anew(&self, store: &Store, user: &UserRepo) -> Result<()> {
+    /// was stored of it may be lost. Tells the tree.
+    ///
+    /// # Errors
+    /// The workspace cannot be read, or the store not be written.
+    pub fn tree_now(&self, store: &Store, user: &UserRepo) -> Result<Oid> {
+        let _lock = self.lock()?;
+        self.keep_anew(store, user)
+    }
+
+    /// As [`Workspace::tree_now`], for whoever has the lock.
+    pub(crate) fn keep_anew(&self, store: &Store, user: &UserRepo) -> Result<Oid> {
         let (reader, root, base) = (store.reader(), self.root()?, oid::parse(&self.meta.base)?);
         let index = Index::of_tree(&self.admin, &reader, reader.tree_of(base)?)?;
         let mut batch = store.objects().batch()?;
         let from = From { store, user, reader: &reader, root: &root, base, limit: FILE_LIMIT_DEFAULT };
-        self.keep(&from, &index, &mut batch)?;
-        batch.finish()
+        let tree = self.keep(&from, &index, &mut batch)?.tree;
+        batch.finish()?;
+        Ok(oid::of(tree))
     }
 
     /// Forgets the cache of what was stored where the tree that it stands for is not whole any more.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::damage::killed_in_turn;
-use crate::world::{World, text};
+use crate::world::{Plan, World, text};
 
 fn store(world: &World) -> PathBuf {
     world.homes()[0].join("store.git")
@@ -50,6 +50,27 @@ fn h15_a_task_goes_on_from_its_workspace_with_every_object_of_the_store_lost() {
     assert!(left.iter().filter(is_kept).all(|file| fs::metadata(file).unwrap().len() > 0), "{left:?}");
     world.run(&["clean"]).ends(0);
     assert_eq!(doctor(&world), None, "nobody needs what is lost any more");
+    world.nothing_is_left();
+}
+
+#[test]
+fn h15_verified_work_lands_with_every_object_of_the_store_lost_and_is_not_paid_for_again() {
+    let world = World::new();
+    world.plan(&Plan::new("").part("one").task(
+        "two",
+        "write two.txt \"two\\n\"",
+        "writes = [\"two.txt\"]\nneeds = [\"one\"]",
+    ));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("done");
+    let objects: Vec<PathBuf> = files(&store(&world).join("objects"));
+    objects.iter().filter(|file| !file.ends_with("info/alternates")).for_each(|file| empty(file));
+    world.run(&["land", "one"]).ends(0);
+    world.run(&["land", "two"]).ends(0);
+    for (file, text) in [("parts/one.txt", "part one"), ("two.txt", "two")] {
+        assert_eq!(world.repo.text(&["show", &format!("{}:{file}", world.target())]).unwrap(), text);
+    }
+    assert_eq!([world.task("one")["attempts"].as_u64(), world.task("two")["attempts"].as_u64()], [Some(1); 2]);
     world.nothing_is_left();
 }
 
