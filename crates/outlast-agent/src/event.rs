@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use outlast_core::reset::{self, Said};
 use outlast_core::{Class, Timestamp, Usage};
 
+use crate::opening::{Opening, Unbegun};
 use crate::refusal;
-use crate::report::{is_about_to_retry, last_line, reported, waits_for_input};
+use crate::report::{is_about_to_retry, last_line, reported};
 
 /// One thing an agent's output said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub enum Event {
     },
     /// A line of its error output.
     Complaint(String),
+    /// A line of its standard output that is none of its format.
+    Stray(String),
     /// A line too long to be read was skipped.
     Skipped,
 }
@@ -96,10 +99,8 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// The last lines of error output.
     pub complaints: VecDeque<String>,
-    /// Whether it has said that it waits for its standard input.
-    pub has_waited: bool,
-    /// Whether it has said anything else.
-    pub has_spoken: bool,
+    /// What it has said as far as that tells whether it has begun.
+    pub opening: Opening,
 }
 
 impl Summary {
@@ -119,7 +120,7 @@ impl Summary {
                 self.last_tool = Some(format!("{name} {summary}").trim_end().to_owned());
             }
             Event::Text(text) => {
-                self.says(text);
+                self.opening.says(text);
                 let line = last_line(text).unwrap_or_default();
                 if is_limit(reported(line)) {
                     self.refusals = self.refusals.saturating_add(1);
@@ -139,13 +140,14 @@ impl Summary {
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::Result { ok, text } => self.result = Some((*ok, text.clone())),
             Event::Complaint(line) => {
-                self.says(line);
+                self.opening.complains(line);
                 self.refusals = self.refusals.saturating_add(u32::from(is_limit(reported(line))));
                 if self.complaints.len() == COMPLAINTS_MAX {
                     self.complaints.pop_front();
                 }
                 self.complaints.push_back(line.clone());
             }
+            Event::Stray(line) => self.opening.says(line),
             Event::ToolEnded | Event::Skipped => {}
         }
     }
@@ -167,17 +169,16 @@ impl Summary {
 
     /// Whether all it has done is to say that it waits for its standard input, which is at its end: it never begins.
     pub const fn waits_for_input(&self) -> bool {
-        let has_begun = self.turns > 0 || self.tools > 0 || self.result.is_some();
-        self.has_waited && !self.has_spoken && !has_begun
+        self.opening.waits_for_input() && !self.has_begun()
     }
 
-    /// Takes note of what it says to people, on whichever output.
-    fn says(&mut self, text: &str) {
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let waits = waits_for_input(line);
-            self.has_waited |= waits;
-            self.has_spoken |= !waits;
-        }
+    /// Why it has not begun, where it stands still now; nothing where it has done anything, or said anything else.
+    pub fn unbegun(&self) -> Option<Unbegun<'_>> {
+        if self.has_begun() || self.session.is_some() { None } else { self.opening.unbegun() }
+    }
+
+    const fn has_begun(&self) -> bool {
+        self.turns > 0 || self.tools > 0 || self.result.is_some()
     }
 
     /// Whether the CLI has said its last word, so that it should end by itself soon.

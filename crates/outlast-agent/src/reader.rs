@@ -74,8 +74,12 @@ impl Reader {
     }
 }
 
-/// Longest piece of error output kept as one event, in bytes.
-const COMPLAINT_MAX: usize = 2_000;
+/// Longest line of text kept as one event, in bytes.
+const TEXT_MAX: usize = 2_000;
+
+fn text_of(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(TEXT_MAX)]).into_owned()
+}
 
 fn read(parse: &mut dyn Parse, source: Source, line: Option<&[u8]>, events: &mut Vec<Event>) {
     match (source, line) {
@@ -84,9 +88,12 @@ fn read(parse: &mut dyn Parse, source: Source, line: Option<&[u8]>, events: &mut
             let from = events.len();
             parse.line(line, events);
             events.extract_if(from.., |event| !can_be_named(event)).for_each(drop);
+            if events.len() == from && line.first() != Some(&b'{') && !line.trim_ascii().is_empty() {
+                events.push(Event::Stray(text_of(line)));
+            }
         }
         (Source::Stderr, Some(line)) => {
-            let text = String::from_utf8_lossy(&line[..line.len().min(COMPLAINT_MAX)]);
+            let text = text_of(line);
             if !text.trim().is_empty() {
                 parse.complaint(text.trim_end(), events);
             }

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use outlast_agent::{ClosingAccount, Event, Exit, ExitStatus, Kind, Source, Verdict, adapter};
+use outlast_agent::{ClosingAccount, Event, Exit, ExitStatus, Kind, Source, Unbegun, Verdict, adapter};
 use outlast_core::Class;
 use proptest::prelude::*;
 use reading::read;
@@ -267,4 +267,20 @@ fn d02_one_that_waits_for_its_input_has_not_begun() {
     assert!(!waits(b"", b""));
     assert!(!waits(b"", b"Reading additional input from stdin...\nreading a.py\n"));
     assert!(!waits(b"working\n", b"Reading additional input from stdin...\n"));
+}
+
+#[test]
+fn d05_a_question_of_a_known_cli_is_heard_though_it_is_none_of_its_format() {
+    let question = "Do you trust the files in this folder? (y/n)";
+    // Kimi is judged by what it prints beside its format.
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Kimi) {
+        let line = format!("{question}\n");
+        for (stdout, stderr) in [(&*line, ""), ("", &*line)] {
+            let (_, summary) = read(kind, stdout.as_bytes(), stderr.as_bytes());
+            assert_eq!(summary.unbegun(), Some(Unbegun::Asks(question)), "{kind}");
+        }
+    }
+    let init = "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}\n";
+    let (_, summary) = read(Kind::ClaudeCode, format!("{init}{question}\n").as_bytes(), b"");
+    assert_eq!(summary.unbegun(), None, "what has a session has begun");
 }

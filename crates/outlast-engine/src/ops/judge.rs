@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_agent::{Adapter, Exit, ExitStatus, Verdict};
+use outlast_agent::{Adapter, Exit, ExitStatus, Unbegun, Verdict};
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{Outcome, Rung};
 use outlast_core::reset::Said;
@@ -41,7 +41,7 @@ impl Left {
 pub(crate) struct Judged {
     /// By how it ended and what it said.
     outcome: Outcome,
-    /// What it is instead if it has changed nothing: its last word was a provider's error.
+    /// What it is instead if it has changed nothing: its last word was a provider's error, or it never began.
     if_nothing_changed: Option<Outcome>,
 }
 
@@ -56,10 +56,16 @@ pub(crate) fn of(adapter: &dyn Adapter, task: &plan::Task, output: &Output, left
     let detail = record.detail.as_deref().unwrap_or_default();
     let over = |class, why: &str| {
         // One that tells of nothing but its provider's refusals has waited for that, and is not at fault.
-        alone(last_word().filter(|_| !has_asked).unwrap_or_else(|| match output.summary.waits_for_input() {
-            true => failed(Class::Startup, Ended::NeverBegan.words()),
-            false => failed(class, why),
-        }))
+        if let Some(refused) = last_word().filter(|_| !has_asked) {
+            return alone(refused);
+        }
+        if output.summary.waits_for_input() {
+            return alone(failed(Class::Startup, Ended::NeverBegan.words()));
+        }
+        let says_more = |unbegun: &Unbegun<'_>| class != Class::Startup || *unbegun != Unbegun::Silent;
+        let unbegun = output.summary.unbegun().filter(|_| !has_asked).filter(says_more);
+        let instead = unbegun.map(|unbegun| failed(Class::Startup, &unanswered(unbegun, task, why)));
+        Judged { outcome: failed(class, why), if_nothing_changed: instead }
     };
     let lingered = match (record.reason, left.ended) {
         // It had said its last word, and only did not leave in time.
@@ -122,6 +128,18 @@ pub(crate) fn explained(outcome: Outcome, passed: Option<(Class, String)>, rung:
             Rung::Fresh | Rung::HandOver => outcome,
         },
         outcome => outcome,
+    }
+}
+
+/// What is said of an agent that stood still before it began: the question that nobody has answered, and what helps.
+fn unanswered(unbegun: Unbegun<'_>, task: &plan::Task, why: &str) -> String {
+    match unbegun {
+        Unbegun::Asks(question) => format!(
+            "it asked `{question}` and waited, before it had asked its model for anything: nobody answers an agent here. Give it what \
+             it asks for, or the option that keeps it from asking, in [agent.{}]",
+            task.agent
+        ),
+        Unbegun::Silent => format!("it never began: {why}"),
     }
 }
 

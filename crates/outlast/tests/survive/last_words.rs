@@ -127,6 +127,45 @@ fn d02_a_program_that_waits_for_its_input_never_began() {
 }
 
 #[test]
+fn d05_one_that_asks_a_person_before_it_has_begun_is_told_with_its_question_and_not_tried_as_often() {
+    let fails = |says: &str, cause: &str, attempts: u64| {
+        let world = World::new();
+        let keys = "writes = [\"parts/**\"]\nagent = \"own\"\nretries = 3\nidle_timeout = \"1s\"";
+        let agent =
+            format!("[agent.own]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", '''\n{says}; exec sleep 1000''']");
+        world.plan(&Plan::new(&agent).task("one", "say \"it\"", keys));
+        world.run(&["run", "--yes"]).ends(5);
+        let task = world.task("one");
+        assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &cause.into()), "{says}: {task:#}");
+        assert_eq!(task["attempts"], attempts, "{says}: {task:#}");
+        world.nothing_is_left();
+        text(&task["detail"])
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let told = fails("echo; echo 'Do you trust the files in this folder? (y/n)'", "startup", 2);
+            assert!(told.contains("`Do you trust the files in this folder? (y/n)`"), "{told}");
+            assert!(told.contains("[agent.own]"), "what helps: {told}");
+        });
+        scope.spawn(move || {
+            let told = fails("printf 'Password: ' >&2", "startup", 2);
+            assert!(told.contains("`Password:`"), "{told}");
+        });
+        scope.spawn(move || {
+            let told = fails("echo; echo ' '", "startup", 2);
+            assert!(told.contains("never began") && told.contains("idle_timeout"), "{told}");
+        });
+        // Whoever has done something, or says something else, has begun.
+        scope.spawn(move || {
+            fails("mkdir -p parts; date +%N > parts/one.txt; echo 'Go on? (y/n)'", "timeout", 4);
+        });
+        scope.spawn(move || {
+            fails("echo 'Shall I? I do.'", "timeout", 4);
+        });
+    });
+}
+
+#[test]
 fn a06_whoever_goes_on_after_a_limit_is_told_what_is_made_and_gets_its_session() {
     for (resume, rung) in [("{resume}", "session"), ("none", "hand_over")] {
         let world = World::new();
