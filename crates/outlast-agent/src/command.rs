@@ -10,7 +10,7 @@ use outlast_core::research::{Conversation, ResearchState};
 use crate::event::Summary;
 use crate::launch::{self, Hold, text};
 use crate::reader::Reader;
-use crate::report::reported;
+use crate::report::{BEHIND_A_CUT_MAX, Behind, reported};
 use crate::stream::plain::Plain;
 use crate::verdict::{self, Exit, ExitStatus, Verdict};
 use crate::{Adapter, Brief, Capabilities, Dialect, Error, Kind, Launch, Session, discover, refusal, research};
@@ -98,7 +98,7 @@ impl Adapter for Command {
                 if summary.rejected.is_some() {
                     return verdict::ended_badly(status, summary);
                 }
-                if let Some(verdict) = verdict::last_word(summary) {
+                if let Some(verdict) = verdict::word_before(summary, Behind::Little) {
                     return verdict;
                 }
                 let last = summary.complaints.back().map(|line| format!(": {line}")).unwrap_or_default();
@@ -119,7 +119,7 @@ fn names_a_cause(line: &str) -> Option<Class> {
 
 /// Whether a connection that was cut off was followed by more than its closing words: then it was tried again, and is not the cause.
 fn is_behind(summary: &Summary, (class, at): (Class, usize)) -> bool {
-    class == Class::Network && at + 2 < summary.complaints.len()
+    class == Class::Network && verdict::said_after(summary, at) > BEHIND_A_CUT_MAX
 }
 
 /// The program to start and the folders it needs: one without a slash is looked for on the `PATH`, one with a relative

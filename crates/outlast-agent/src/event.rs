@@ -6,6 +6,7 @@ use outlast_core::reset::{self, Said};
 use outlast_core::{Class, Timestamp, Usage};
 
 use crate::opening::{Opening, Unbegun};
+use crate::preface::is_trace;
 use crate::refusal;
 use crate::report::{is_about_to_retry, last_line, reported};
 
@@ -142,14 +143,27 @@ impl Summary {
             Event::Complaint(line) => {
                 self.opening.complains(line);
                 self.refusals = self.refusals.saturating_add(u32::from(is_limit(reported(line))));
-                if self.complaints.len() == COMPLAINTS_MAX {
-                    self.complaints.pop_front();
-                }
-                self.complaints.push_back(line.clone());
+                self.complains(line);
             }
-            Event::Stray(line) => self.opening.says(line),
+            Event::Stray(line) => {
+                self.opening.says(line);
+                if reported(line).is_some() {
+                    self.complains(line);
+                }
+            }
             Event::ToolEnded | Event::Skipped => {}
         }
+    }
+
+    /// Keeps the last lines of error output. Of where an error came from, two lines are enough: the error stands before them.
+    fn complains(&mut self, line: &str) {
+        let traced = self.complaints.iter().rev().take_while(|line| is_trace(line)).count();
+        if is_trace(line) && traced > 1 {
+            self.complaints.pop_back();
+        } else if self.complaints.len() == COMPLAINTS_MAX {
+            self.complaints.pop_front();
+        }
+        self.complaints.push_back(line.to_owned());
     }
 
     /// An answer or a tool followed: what was refused before is not what it ends by.

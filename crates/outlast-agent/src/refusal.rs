@@ -4,8 +4,8 @@
 
 use outlast_core::Class;
 
-use crate::broken;
 use crate::report::reported;
+use crate::{broken, network};
 
 /// The class of a failed request as a CLI reported it.
 pub fn classify(status: Option<u16>, text: &str) -> Class {
@@ -30,7 +30,10 @@ pub fn classify(status: Option<u16>, text: &str) -> Class {
         Some(500..=599) => Class::Overload,
         Some(408) => Class::Network,
         Some(_) => Class::Unknown,
-        None => in_words(&says),
+        None => match in_words(&says) {
+            Class::Unknown if network::is_cut(&text) => Class::Network,
+            class => class,
+        },
     }
 }
 

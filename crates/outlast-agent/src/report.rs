@@ -8,8 +8,8 @@
 use outlast_core::Class;
 use serde_json::Value;
 
-use crate::broken;
 use crate::refusal::classify;
+use crate::{broken, network, preface};
 
 /// Longest line that is a report: providers' sentences are short.
 const LENGTH_MAX: usize = 400;
@@ -31,8 +31,26 @@ const MARKERS: &[&str] = &[
 ];
 
 /// … by itself, or before what went wrong, and not before the name of a test or a file …
-const WORDS: &[&str] =
-    &["error", "api error", "apierror", "fatal", "llm error", "provider error", "llm provider error"];
+const WORDS: &[&str] = &[
+    "error",
+    "api error",
+    "apierror",
+    "fatal",
+    "fatal error",
+    "llm error",
+    "provider error",
+    "llm provider error",
+    "agent error",
+    "model error",
+    "request error",
+    "stream error",
+    "streaming error",
+    "network error",
+    "connection error",
+    "unexpected error",
+    "unhandled error",
+    "domexception",
+];
 
 /// … or as the sentences of providers and CLIs themselves do.
 const SENTENCES: &[&str] = &[
@@ -59,12 +77,10 @@ const SENTENCES: &[&str] = &[
     "credit balance",
     "your credit balance",
     "insufficient balance",
-    "connection closed mid-response",
     "connection reset",
     "read econnreset",
     "econnreset",
     "socket hang up",
-    "premature close",
     "our servers are currently overloaded",
     "no capacity available",
     "free allocated quota exceeded",
@@ -91,10 +107,18 @@ fn as_report(line: &str, length_max: usize) -> Option<Class> {
         return body(text);
     }
     let bare = text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    if text.len() > length_max || text.contains('\n') || !(begins_as_one(&bare) || broken::begins_as_one(&bare)) {
+    // A status is followed by the body that came with it.
+    let length_max = if text.contains('{') && status_of(&bare).is_some() { JSON_LENGTH_MAX } else { length_max };
+    if text.len() > length_max || text.contains('\n') {
         return None;
     }
-    of_a_provider(status_of(&bare), &bare)
+    as_it_stands(&bare).or_else(|| as_it_stands(preface::without(&bare)?))
+}
+
+/// The class of a line that begins as a report does.
+fn as_it_stands(bare: &str) -> Option<Class> {
+    let is_one = begins_as_one(bare) || broken::begins_as_one(bare) || network::begins_as_one(bare);
+    is_one.then(|| of_a_provider(status_of(bare), bare)).flatten()
 }
 
 /// How many lines a report is broken into at most by those that print to a terminal's width.
@@ -104,24 +128,78 @@ const BROKEN_LENGTH_MIN: usize = 56;
 /// Longest report of several lines.
 const BROKEN_TEXT_MAX: usize = 1_200;
 
-/// The report that a text ends with: its last line, or the one before where the last says until when; broken into lines or
-/// not, and with what people are advised to do about it or not.
-pub(crate) fn last_report(text: &str) -> Option<(Class, String)> {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let told = lines.iter().rposition(|line| !is_advice(line)).map_or(0, |at| at + 1);
-    let (last, before) = lines[..told].split_last()?;
+/// How much may stand behind a report that a program has ended by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// What says where it came from, how the program ends, and what people may do: one that claims to be done has gone on.
+    Closing,
+    /// A few lines of anything but another error: it did end badly.
+    Little,
+}
+
+/// How many lines may stand behind a report that say something else.
+const BEHIND_MAX: usize = 4;
+/// How many behind a connection that broke: it may have been made again.
+pub(crate) const BEHIND_A_CUT_MAX: usize = 1;
+/// How far back a report is looked for.
+const BACK_MAX: usize = 60;
+
+/// The report that a text ends with, broken into lines or not.
+pub(crate) fn last_report(text: &str, behind: Behind) -> Option<(Class, String)> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let most = if behind == Behind::Little { BEHIND_MAX } else { 0 };
+    let mut others = 0;
+    for end in (1..=lines.len()).rev().take(BACK_MAX) {
+        let last = lines[end - 1];
+        if is_advice(last.trim()) {
+            continue;
+        }
+        if let Some((class, report)) = ends_with_one(&lines[..end]) {
+            let is_behind = class == Class::Network && others > BEHIND_A_CUT_MAX;
+            let advice = lines[end..].iter().copied().take_while(|line| is_advice(line.trim()));
+            return (!is_behind)
+                .then(|| (class, std::iter::once(&*report).chain(advice).collect::<Vec<_>>().join("\n")));
+        }
+        if says_no_more(last) {
+            continue;
+        }
+        others += 1;
+        // What it names itself is what it ended by.
+        if others > most || names_an_error(last) {
+            return None;
+        }
+    }
+    None
+}
+
+/// Whether a line behind a report says nothing else.
+pub(crate) fn says_no_more(line: &str) -> bool {
+    preface::is_trace(line) || preface::is_closing(line)
+}
+
+fn names_an_error(line: &str) -> bool {
+    let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    begins_as_one(&bare) || preface::without(&bare).is_some_and(begins_as_one)
+}
+
+/// The report that is the last of these lines, or the one before where the last says until when; broken into lines or not.
+fn ends_with_one(lines: &[&str]) -> Option<(Class, String)> {
+    let (last, before) = lines.split_last()?;
+    let last = last.trim();
     if let Some(class) = reported(last) {
-        return Some((class, lines[told - 1..].join("\n")));
+        return Some((class, last.to_owned()));
     }
     if let Some(line) = before.last().filter(|_| is_about_to_retry(last) || last.to_lowercase().contains("reset"))
         && let Some(class) = reported(line)
     {
-        return Some((class, format!("{line}\n{last}")));
+        return Some((class, format!("{}\n{last}", line.trim())));
     }
-    let is_full = |line: &&&str| line.chars().count() >= BROKEN_LENGTH_MIN && !line.ends_with(['.', '!', '?', '}']);
+    let is_full =
+        |line: &&&str| line.trim().chars().count() >= BROKEN_LENGTH_MIN && !line.ends_with(['.', '!', '?', '}']);
     let full = before.iter().rev().take(BROKEN_INTO_MAX - 1).take_while(is_full).count();
     (1..=full).find_map(|lines| {
-        let whole = before[before.len() - lines..].iter().chain([last]).copied().collect::<Vec<_>>().join(" ");
+        let whole =
+            before[before.len() - lines..].iter().copied().chain([last]).map(str::trim).collect::<Vec<_>>().join(" ");
         Some((as_report(&whole, BROKEN_TEXT_MAX)?, whole))
     })
 }
@@ -159,6 +237,15 @@ pub(crate) fn waits_for_input(line: &str) -> bool {
 fn body(text: &str) -> Option<Class> {
     let value: Value = serde_json::from_str(text).ok()?;
     let error = value.get("error");
+    // A line of a log, whose level is a word or, in some, a number.
+    let is_bad = |level: &Value| {
+        level.as_str().is_some_and(|level| ["error", "fatal", "critical"].contains(&&*level.to_lowercase()))
+            || level.as_u64().is_some_and(|level| level >= 50)
+    };
+    if ["level", "severity"].iter().any(|key| value.get(key).is_some_and(is_bad)) {
+        let said = ["error", "err", "msg", "message"].iter().filter_map(|key| value.get(key)?.as_str());
+        return said.filter(|said| !said.trim_start().starts_with('{')).find_map(reported);
+    }
     if error.is_none() && value.get("type").and_then(Value::as_str) != Some("error") {
         return None;
     }
@@ -212,51 +299,16 @@ fn of_a_provider(status: Option<u16>, text: &str) -> Option<Class> {
         // An identifier of the code that is worked on may have it in its name.
         Class::MinuteLimit => status == Some(429) || says(MINUTE),
         Class::Overload => says(&["overloaded", "no capacity", "api error", "529", "serviceunavailableexception"]),
-        // One that was cut off has no address, one of a tool that did not reach its server has.
         Class::Network => {
             says(&["mid-response", "stream disconnected", "unable to connect to api", "api error"])
                 || says(&["apiconnection", "api connection", "apitimeout", "api timeout"])
-                || says(UNREACHED) && says(HOSTS)
-                || says(CUT) && !says(&["127.0.0.1", "localhost", "::1"])
+                || network::broke(text)
         }
         Class::Auth => says(&["api key", "api-key", "authenticat", "oauth", "/login", "api error"]),
         _ => false,
     };
     is_theirs.then_some(class)
 }
-
-/// How a connection ends in the middle of an answer.
-const CUT: &[&str] = &[
-    "socket hang up",
-    "econnreset",
-    "connection reset",
-    "premature close",
-    "peer closed connection",
-    "incomplete chunked read",
-    "other side closed",
-    "error decoding response body",
-    "typeerror: terminated",
-    "typeerror: fetch failed",
-];
-
-/// How a server is not reached at all: of a model's provider where its name is said, and of any other where not.
-const UNREACHED: &[&str] =
-    &["enotfound", "eai_again", "econnrefused", "etimedout", "ehostunreach", "enetunreach", "timed out"];
-
-/// Where the providers of models are.
-const HOSTS: &[&str] = &[
-    "api.anthropic.com",
-    "api.openai.com",
-    "chatgpt.com",
-    "googleapis.com",
-    "openrouter.ai",
-    "aliyuncs.com",
-    "api.kimi.com",
-    "api.moonshot.",
-    "api.deepseek.com",
-    "api.z.ai",
-    "bedrock-runtime.",
-];
 
 /// What providers call a limit per minute.
 const MINUTE: &[&str] = &[
@@ -358,7 +410,20 @@ mod tests {
              and send the exported data to support for assistance.\nPlease do not share the exported file publicly.\n",
             "You've hit your limit · resets 5pm (UTC)\n/upgrade to increase your usage limit.\n",
         ] {
-            assert_eq!(last_report(text).map(|(class, _)| class), Some(Class::WindowQuota), "{text}");
+            assert_eq!(last_report(text, Behind::Closing).map(|(class, _)| class), Some(Class::WindowQuota), "{text}");
+        }
+    }
+
+    #[test]
+    fn a01_a_report_in_a_log_is_one() {
+        for (line, class) in [
+            ("level=error msg=\"API Error: 529 Overloaded\"", Class::Overload),
+            (r#"{"level":"error","time":1764576000,"msg":"API Error: 529 Overloaded"}"#, Class::Overload),
+            (r#"{"level":50,"msg":"You've hit your limit · resets 5pm (UTC)"}"#, Class::WindowQuota),
+            ("[2026-12-01 08:00:00] [ERROR] You've hit your usage limit.", Class::WindowQuota),
+            ("2026-12-01 08:00:00,123 - openai._base_client - ERROR - Error code: 429 - slow down", Class::MinuteLimit),
+        ] {
+            assert_eq!(reported(line), Some(class), "{line}");
         }
     }
 
@@ -374,6 +439,19 @@ mod tests {
             "Error: read ECONNRESET from redis at 127.0.0.1:6379",
             "Terminated",
             "the client must survive a socket hang up",
+            "Error: read tcp 10.0.0.3:51234->10.0.0.7:5432: read: connection reset by peer",
+            "Error: connection reset by 192.168.0.7",
+            "redis: premature close of 10.0.0.7:6379",
+            "syntax error: unexpected EOF while looking for matching `\"'",
+            "unexpected EOF, expected `}`",
+            "Premature close of the file was the cause.",
+            "GOAWAY frames are answered now.",
+            "Response stalled is what the page shows.",
+            "TLS handshake tests pass.",
+            "src/retry.rs:12: You've hit your usage limit",
+            "Note: Premature close",
+            "- `Connection closed mid-response` is retried now",
+            "[x] the rate limit is kept",
             "sqlalchemy.exc.OperationalError: connection to server at \"localhost\" failed",
             "error: 500 Internal Server Error from http://localhost:3000",
             "npm error code E401 Unauthorized",
@@ -388,7 +466,7 @@ mod tests {
         ] {
             assert_eq!(reported(line), None, "{line}");
         }
-        assert_eq!(last_report("I have read the report of the limit.\nAll is done.\n"), None);
+        assert_eq!(last_report("I have read the report of the limit.\nAll is done.\n", Behind::Closing), None);
         assert_eq!(reported(&format!("Error: rate limit {}", "x".repeat(LENGTH_MAX))), None);
     }
 }

@@ -6,7 +6,7 @@ use outlast_core::Class;
 use crate::account::ClosingAccount;
 use crate::event::Summary;
 use crate::refusal;
-use crate::report::{last_report, reported};
+use crate::report::{BEHIND_A_CUT_MAX, Behind, last_report, reported, says_no_more};
 use crate::stream::shorten;
 
 /// How the agent's process ended.
@@ -130,6 +130,11 @@ fn class_of(status: Option<u16>, text: &str, summary: &Summary) -> Class {
 /// What an agent ended with, where that is nothing but a provider's error: whatever its exit code says, one that has changed
 /// nothing ended by it, and so did one that ran out of time.
 pub(crate) fn last_word(summary: &Summary) -> Option<Verdict> {
+    word_before(summary, Behind::Closing)
+}
+
+/// The same, with as much behind it as may be.
+pub(crate) fn word_before(summary: &Summary, behind: Behind) -> Option<Verdict> {
     if let Some((status, text)) = summary.provider_error.as_ref().or(summary.retried_for.as_ref()) {
         let class = class_of(*status, text, summary);
         return (class != Class::Unknown).then(|| by_report(class, text));
@@ -140,10 +145,10 @@ pub(crate) fn last_word(summary: &Summary) -> Option<Verdict> {
     let said = summary.result.as_ref().map(|(_, text)| text).or(summary.last_text.as_ref());
     let complained = || {
         let (class, at) = named_by(summary, reported)?;
-        let is_last = at + 2 >= summary.complaints.len();
+        let is_last = said_after(summary, at) <= BEHIND_A_CUT_MAX;
         is_last.then(|| (class, report_at(summary, at, class)))
     };
-    let (class, report) = said.and_then(|text| last_report(text)).or_else(complained)?;
+    let (class, report) = said.and_then(|text| last_report(text, behind)).or_else(complained)?;
     Some(by_report(class, &report))
 }
 
@@ -157,6 +162,11 @@ pub(crate) fn complaint(summary: &Summary) -> Option<(Class, String)> {
 pub(crate) fn named_by(summary: &Summary, class_of: impl Fn(&str) -> Option<Class>) -> Option<(Class, usize)> {
     let lines = summary.complaints.iter().enumerate().rev();
     lines.into_iter().find_map(|(at, line)| Some((class_of(line)?, at)))
+}
+
+/// How many lines of error output stand behind this one that say something else.
+pub(crate) fn said_after(summary: &Summary, at: usize) -> usize {
+    summary.complaints.range(at + 1..).filter(|line| !says_no_more(line)).count()
 }
 
 /// The report whose last line that names the cause stands at a place: that line, those right before it that say the same

@@ -222,6 +222,99 @@ fn a01_a09_a11_what_a_program_prints_last_of_its_provider_is_the_cause() {
     }
 }
 
+/// Where in a program an error came from, longer than what is kept of its error output.
+const TRACE: &str = "    at TLSWrap.onStreamRead (node:internal/stream_base_commons:216:20)\n    at async run (file:///cli.js:1:2)\n    \
+    at a (b:1:1)\n    at c (b:1:1)\n    at d (b:1:1)\n    at e (b:1:1)\n    at f (b:1:1)\n    at g (b:1:1)\n    at h (b:1:1) {\n  \
+    errno: -104,\n  code: 'ECONNRESET',\n  syscall: 'read'\n}\n\nNode.js v22.1.0\n";
+
+#[test]
+fn a01_a09_a20_a_report_is_seen_in_a_log_before_a_trace_and_before_closing_words_however_it_ends() {
+    let overloaded = "API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}";
+    let long = format!("API Error: 529 {{\"type\":\"error\",\"error\":{{\"message\":\"{}\"}}}}", "x ".repeat(400));
+    for (text, class) in [
+        (format!("2026-12-01T08:00:00Z ERROR agent: {overloaded}\n"), Class::Overload),
+        ("[agent] You've hit your usage limit.\n".to_owned(), Class::WindowQuota),
+        (format!("looking\nError: read ECONNRESET\n{TRACE}"), Class::Network),
+        (format!("{overloaded}\n{TRACE}"), Class::Overload),
+        (format!("{long}\n"), Class::Overload),
+        (format!("{overloaded}\nSession saved.\nTotal cost: $0.12\n"), Class::Overload),
+        (
+            "ThrottlingException: Too many tokens\n\nThe run was aborted after 3 attempts.\n".to_owned(),
+            Class::MinuteLimit,
+        ),
+        ("Error: Premature close\nThe agent stopped.\n".to_owned(), Class::Network),
+        (
+            "Traceback (most recent call last):\n  File \"a.py\", line 3, in run\n    raise e\n\
+             openai.RateLimitError: Error code: 429 - slow down\n\nDuring handling of the above exception\n"
+                .to_owned(),
+            Class::MinuteLimit,
+        ),
+    ] {
+        for (stdout, stderr) in [(&*text, ""), ("", &*text), ("looking\n", &*text)] {
+            let (_, summary) = read(Kind::Command, stdout.as_bytes(), stderr.as_bytes());
+            let Some(Verdict::Failed { class: at_zero, .. }) = adapter(Kind::Command).last_word(&summary) else {
+                panic!("exit 0: {stdout} {stderr}");
+            };
+            let (at_one, _) = limit(Kind::Command, stdout, stderr, Exit::code(1));
+            assert_eq!((at_zero, at_one), (class, Some(class)), "{stdout} {stderr}");
+        }
+    }
+}
+
+#[test]
+fn a01_a_report_beside_its_format_is_the_cause_of_a_known_cli_as_well() {
+    for (text, class) in [
+        ("API Error: 529 Overloaded", Class::Overload),
+        ("Credit balance is too low", Class::Billing),
+        ("2026-12-01T08:00:00Z ERROR Premature close", Class::Network),
+        ("Loading the plugins over the network", Class::Startup),
+    ] {
+        for kind in [Kind::ClaudeCode, Kind::Codex, Kind::OpenCode, Kind::Gemini, Kind::Qwen] {
+            let (found, _) = limit(kind, &format!("{text}\n"), "", Exit::code(1));
+            assert_eq!(found, Some(class), "{kind} {text}");
+        }
+    }
+}
+
+#[test]
+fn a01_text_behind_a_report_hides_it_only_where_another_error_or_more_work_follows() {
+    let ends = |stdout: &str, code| match code {
+        0 => {
+            let (_, summary) = read(Kind::Command, stdout.as_bytes(), b"");
+            adapter(Kind::Command).last_word(&summary).map(|verdict| match verdict {
+                Verdict::Failed { class, .. } => class,
+                other => panic!("{other:?}"),
+            })
+        }
+        code => limit(Kind::Command, stdout, "", Exit::code(code)).0,
+    };
+    let overloaded = "API Error: 529 Overloaded";
+    for (text, class) in [
+        (format!("{overloaded}\nsorry about that\n"), Class::Overload),
+        (format!("{overloaded}\nWhat was written so far is in parts/.\nBye.\n"), Class::Overload),
+        ("You've hit your limit · resets 5pm (UTC)\nsome text\n".to_owned(), Class::WindowQuota),
+        ("Error: Premature close\nbye\n".to_owned(), Class::Network),
+        (format!("{overloaded}\nTypeError: x is not a function\n"), Class::Crash),
+        (format!("{overloaded}\n{}", "reading a.py\n".repeat(8)), Class::Crash),
+        ("Error: Premature close\nretrying\nreading a.py\nbye\n".to_owned(), Class::Crash),
+        ("I saw `API Error: 529 Overloaded` in the log.\nbye\n".to_owned(), Class::Crash),
+        ("the client answers API Error: 529 Overloaded\nbye\n".to_owned(), Class::Crash),
+    ] {
+        assert_eq!(ends(&text, 1), Some(class), "{text}");
+    }
+    // One that says it is done has gone on, and what an agent writes of errors is none.
+    for text in [
+        "API Error: 529 Overloaded\nAll done.\n",
+        "API Error: 529 Overloaded\nThe failed test is fixed.\n",
+        "API Error: 529 Overloaded\nI stopped here: nothing is to be changed.\n",
+        "The server says:\n\nAPI Error: 529 Overloaded\n\nso a request is sent again.\n",
+        "I changed nothing: the file says Too many requests\n",
+        "The line `[agent] Premature close` comes from the log.\n",
+    ] {
+        assert_eq!(ends(text, 0), None, "{text}");
+    }
+}
+
 #[test]
 fn a01_kimi_says_of_its_provider_on_its_output() {
     for text in [

@@ -95,6 +95,13 @@ fn a01_a09_an_exit_of_1_after_a_providers_error_uses_no_try() {
     let billing_cycle = "403 You have reached your usage limit for this billing cycle.";
     goes_on(&format!("mkdir -p parts; printf par > parts/one.txt; echo '{billing_cycle}'; exit 1"), "", "window_quota");
     fails("echo 'Error: connect ECONNREFUSED 127.0.0.1:5432'; exit 1", "crash", 5);
+    // In a log, before a trace, and with more behind it; at an exit of 0 as well.
+    for code in [0, 1] {
+        goes_on(&format!("echo '[agent] ERROR Premature close'; echo '    at x (y:1:1)'; exit {code}"), "", "network");
+        let says = "API Error: 529 Overloaded' 'The session was aborted.";
+        goes_on(&format!("printf '%s\\n' '{says}'; exit {code}"), "", "overload");
+    }
+    goes_on("printf '%s\\n' 'API Error: 529 Overloaded' 'sorry about that'; exit 1", "", "overload");
 }
 
 #[test]
