@@ -99,10 +99,10 @@ pub struct LeftOut {
     pub in_scope: bool,
 }
 
-/// A stash, or commits on a branch that an agent has left.
+/// A stash, or commits on a branch or a detached HEAD that an agent has left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PutAway {
-    /// Its name in the agent's repository: `stash@{0}`, or a branch or tag.
+    /// Its name in the agent's repository: `stash@{0}`, a branch or tag, or `detached-ID`.
     pub name: String,
     /// The commit.
     pub commit: String,

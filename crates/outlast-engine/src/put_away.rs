@@ -1,4 +1,4 @@
-//! What an agent has put away where no HEAD leads to: stashes, and commits on a branch that it has left.
+//! What an agent has put away where no HEAD leads to: stashes, and commits on a branch or a detached HEAD that it has left.
 //!
 //! All of it is in the store, with each checkpoint; it is noted beside the attempt, so that a successor without the session
 //! knows of it, and so does a person who looks later.
@@ -86,11 +86,16 @@ pub(crate) fn in_words(away: &[PutAway]) -> String {
 
 /// What whoever goes on is told; nothing where there is nothing of that kind.
 pub(crate) fn told(home: &RepoHome, id: &AttemptId) -> Option<String> {
-    let named: Vec<String> = noted(home, id).into_iter().map(|away| format!("- {}", away.name)).collect();
+    let line = |away: Away| match away.name.strip_prefix("detached-").filter(|id| away.commit.starts_with(*id)) {
+        // Git knows it by its id alone.
+        Some(id) => format!("- {id} (a commit that was left on a detached HEAD)"),
+        None => format!("- {}", away.name),
+    };
+    let named: Vec<String> = noted(home, id).into_iter().map(line).collect();
     (!named.is_empty()).then(|| {
         format!(
-            "In git there is work that the files do not show, in stashes (`stash@{{0}}`) or on branches that HEAD does not \
-             lead to. Look at it with `git show` before you do it again; what belongs to the task has to be in the files \
+            "In git there is work that the files do not show, in stashes (`stash@{{0}}`), in commits or on branches that \
+             HEAD does not lead to. Look at it with `git show` before you do it again; what belongs to the task has to be in the files \
              when you end:\n{}",
             named.join("\n")
         )

@@ -29,6 +29,8 @@ use crate::tree::{self, Edits, Leaf};
 use crate::workspace::Workspace;
 use crate::{Error, Kind, Result, Store, UserRepo, in_progress, oid};
 
+pub(crate) mod left;
+
 /// The entries of the commit's tree.
 pub(crate) const INDEX: &str = "index";
 pub(crate) const STAGES: [&str; 3] = ["stage-1", "stage-2", "stage-3"];
@@ -218,14 +220,27 @@ impl Sources<'_> {
         Ok(())
     }
 
-    /// Copies a commit with its history, in a batch of its own, and has the commit beside hold it; nothing, and a note,
-    /// where it cannot be.
+    /// Copies a commit with its history and has the commit beside hold it; nothing, and a note, where it cannot be.
     fn commit(
         &self,
         agent: &AgentRepo,
         id: ObjectId,
         safe: &mut Safe<'_>,
         name: &str,
+        beside: &mut Beside,
+    ) -> Result<Option<ObjectId>> {
+        let commit = self.copied(agent, id, safe, &format!("`{name}`"), beside)?;
+        beside.parents.extend(commit);
+        Ok(commit)
+    }
+
+    /// Copies a commit with its history, in a batch of its own; nothing, and a note, where it cannot be.
+    fn copied(
+        &self,
+        agent: &AgentRepo,
+        id: ObjectId,
+        safe: &mut Safe<'_>,
+        what: &str,
         beside: &mut Beside,
     ) -> Result<Option<ObjectId>> {
         let mut copy = || -> Result<ObjectId> {
@@ -236,12 +251,9 @@ impl Sources<'_> {
             Ok(commit)
         };
         match copy() {
-            Ok(commit) => {
-                beside.parents.insert(commit);
-                Ok(Some(commit))
-            }
+            Ok(commit) => Ok(Some(commit)),
             Err(why @ Error::Object { .. }) => {
-                beside.notes.push(Note::NotKept { what: format!("`{name}`"), why: why.to_string() });
+                beside.notes.push(Note::NotKept { what: what.to_owned(), why: why.to_string() });
                 Ok(None)
             }
             Err(other) => Err(other),
@@ -266,10 +278,11 @@ impl Sources<'_> {
             beside.notes.push(Note::NotKept { what, why: format!("more than {REFS_MAX} are not kept") });
         }
         let mut text = String::new();
-        let mut apart = Vec::new();
+        let (mut apart, mut known) = (Vec::new(), Vec::new());
         for (name, id) in refs.into_iter().take(REFS_MAX) {
             if let Some(commit) = keep(&name, id, beside)? {
                 text.push_str(&format!("{commit} {name}\n"));
+                known.push(commit);
                 // The stashes name the newest of them, too.
                 let short = ["refs/heads/", "refs/tags/"].iter().find_map(|lead| name.strip_prefix(lead));
                 apart.extend(short.map(|name| (name.to_owned(), commit)));
@@ -280,7 +293,12 @@ impl Sources<'_> {
             let kept = keep("a stash", id, beside)?;
             apart.extend(kept.map(|commit| (format!("stash@{{{}}}", last - 1 - at), commit)));
         }
+        known.extend(apart.iter().map(|(_, commit)| *commit));
+        let left = self.left(agent, &mut safe, &known, &mut apart, beside)?;
         self.put_away(apart, beside)?;
+        if !left.is_empty() {
+            files.insert(in_progress::HEAD_LOG.to_owned(), left);
+        }
         if let Some(log) = agent.file(in_progress::STASHES, 1 << 20) {
             files.insert(in_progress::STASHES.to_owned(), log);
         }

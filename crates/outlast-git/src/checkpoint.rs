@@ -95,7 +95,7 @@ pub enum Note {
     },
     /// Commits of the agent's that no way from its HEAD leads to: they are kept, and no part of its work that lands.
     PutAway {
-        /// The branch or tag, or the place among the stashes.
+        /// The branch or tag, the place among the stashes, or `detached-ID` of one that only HEAD's reflog leads to.
         name: BString,
         /// The newest of them.
         commit: Oid,

@@ -31,6 +31,8 @@ const FILES: [&str; 14] = [
 const FOLDERS: [&str; 3] = ["rebase-apply", "rebase-merge", "sequencer"];
 /// Where all stash entries but the newest are named, which need nothing begun.
 pub(crate) const STASHES: &str = "logs/refs/stash";
+/// Where commits are named that were left while no branch stood there.
+pub(crate) const HEAD_LOG: &str = "logs/HEAD";
 /// Which files a sparse checkout has on disk.
 pub(crate) const SPARSE: &str = "info/sparse-checkout";
 
@@ -110,7 +112,9 @@ pub(crate) fn read(agent: &AgentRepo) -> UnderWay {
 /// Whether a path is one of those that are put back into `.git`.
 pub(crate) fn is_known(path: &str) -> bool {
     match path.split_once('/') {
-        Some((folder, name)) => path == STASHES || path == SPARSE || FOLDERS.contains(&folder) && !name.contains('/'),
+        Some((folder, name)) => {
+            [STASHES, HEAD_LOG, SPARSE].contains(&path) || FOLDERS.contains(&folder) && !name.contains('/')
+        }
         None => FILES.contains(&path),
     }
 }

@@ -8,6 +8,7 @@ use outlast_core::{Oid, RunId, TaskId};
 
 use crate::agent_index::AgentIndex;
 use crate::agent_repo::AgentRepo;
+use crate::beside::left;
 use crate::checkpoint::{FILE_LIMIT_DEFAULT, Note};
 use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
@@ -153,7 +154,8 @@ impl Workspace {
         Ok(Seen { reader, root, index, agent, staged, found })
     }
 
-    /// The commits of the agent's repository that are not the user's: branches, tags, HEAD and stash entries.
+    /// The commits of the agent's repository that are not the user's: branches, tags, HEAD, stash entries, and what was left
+    /// on a detached HEAD.
     fn own_tips(&self, store: &Store, user: &UserRepo, agent: Option<&AgentRepo>) -> Result<Vec<(String, ObjectId)>> {
         let Some(agent) = agent else { return Ok(Vec::new()) };
         let mut tips: Vec<(String, ObjectId)> = agent.refs().into_iter().collect();
@@ -163,6 +165,8 @@ impl Workspace {
             tips.extend(head.map(|id| (format!("the worktree `{name}`"), id)));
         }
         tips.extend(agent.stashes().into_iter().map(|id| ("stash".to_owned(), id)));
+        let left = left::all(agent).into_iter().filter(|id| !user.holds(&oid::of(*id)));
+        tips.extend(left.map(|id| ("a detached HEAD".to_owned(), id)));
         let shown = String::from_utf8_lossy(&store.tips(&self.meta.run)?.unwrap_or_default()).into_owned();
         let base = oid::parse(&self.meta.base)?;
         let pins = user.pins()?;

@@ -294,6 +294,63 @@ fn branches_and_stashes_beside_head_come_back() {
 }
 
 #[test]
+fn e14_a_commit_left_on_a_detached_head_is_kept_told_and_comes_back() {
+    let world = World::with(|repo| {
+        git(repo, &["checkout", "-q", "-b", "theirs"]);
+        for text in ["once", "twice"] {
+            write(repo, "theirs.txt", text);
+            git(repo, &["add", "theirs.txt"]);
+            git(repo, &["commit", "-q", "-m", text]);
+        }
+        git(repo, &["checkout", "-q", "-"]);
+    });
+    let theirs = git(&world.repo, &["rev-parse", "theirs~1"]);
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    let detached = |name: &str| {
+        git(path, &["checkout", "-q", "--detach"]);
+        write(path, name, "loose\n");
+        git(path, &["add", name]);
+        git(path, &["commit", "-q", "-m", name]);
+        git(path, &["rev-parse", "HEAD"])
+    };
+    let told = |checkpoint: &Checkpoint| -> Vec<String> {
+        let away = checkpoint.notes.iter().filter_map(|note| match note {
+            Note::PutAway { name, commit } if name.starts_with(b"detached-") => {
+                assert_eq!(name.to_string(), format!("detached-{}", &commit.as_str()[..12]));
+                Some(commit.to_string())
+            }
+            _ => None,
+        });
+        away.collect()
+    };
+    // What the user's branches lead to is no work of the agent's.
+    git(path, &["checkout", "-q", &theirs]);
+    git(path, &["checkout", "-q", "-"]);
+    // What a branch has taken over is not left, nor is what another one leads to.
+    detached("taken");
+    git(path, &["checkout", "-q", "-B", "work"]);
+    let before = detached("before");
+    git(path, &["checkout", "-q", "work"]);
+    git(path, &["checkout", "-q", &before]);
+    let loose = detached("loose");
+    git(path, &["checkout", "-q", "work"]);
+    let amended = detached("amended");
+    git(path, &["commit", "-q", "--amend", "-m", "again"]);
+    git(path, &["checkout", "-q", "-B", "other"]);
+    git(path, &["checkout", "-q", "work"]);
+    let first = world.checkpoint(&workspace, "t");
+    assert_eq!(told(&first), std::slice::from_ref(&loose), "and not {before} nor {amended}");
+    let second = lose_and_restore(&world, &workspace);
+    assert_eq!((told(&second), &second.agent.beside), (vec![loose.clone()], &first.agent.beside));
+    assert_eq!(git(path, &["show", &format!("{loose}:loose")]), "loose");
+    let third = lose_and_restore(&world, &workspace);
+    assert_eq!((told(&third), &third.agent.beside), (vec![loose.clone()], &first.agent.beside));
+    git(path, &["merge", "-q", "--ff-only", &loose]);
+    assert_eq!(told(&world.checkpoint(&workspace, "t")), Vec::<String>::new(), "HEAD leads to it again");
+}
+
+#[test]
 fn branches_whose_names_cannot_be_files_beside_others_come_back_too() {
     let world = World::new();
     let workspace = world.workspace("t");

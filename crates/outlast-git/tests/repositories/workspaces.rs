@@ -290,19 +290,22 @@ fn e14_commits_that_only_a_reflog_names_are_kept_before_a_workspace_goes() {
     };
     let branch = git(&path, &["rev-parse", "--abbrev-ref", "HEAD"]);
     git(&path, &["checkout", "-q", "--detach"]);
+    let checkpointed = commit("checkpointed");
+    git(&path, &["checkout", "-q", &branch]);
+    world.checkpoint(&workspace, "t");
+    git(&path, &["checkout", "-q", "--detach"]);
     let detached = commit("detached");
     git(&path, &["checkout", "-q", &branch]);
     let reset = commit("reset");
     git(&path, &["reset", "-q", "--hard", "HEAD~1"]);
-    world.checkpoint(&workspace, "t");
     let open = || Workspace::open(&world.store, &world.run, &"t".into()).unwrap();
     let error = open().remove(&world.store, &world.user, &Removal::Safe { users: NOBODY }).unwrap_err();
     let told = error.to_string();
-    assert!(told.contains(&detached) && told.contains(&reset), "{told}");
+    assert!(told.contains(&detached) && told.contains(&reset) && !told.contains(&checkpointed), "{told}");
 
     workspace.archive(&world.store, &world.user, None).unwrap();
     open().remove(&world.store, &world.user, &Removal::Safe { users: NOBODY }).unwrap();
-    for (commit, text) in [(&detached, "detached"), (&reset, "reset")] {
+    for (commit, text) in [(&detached, "detached"), (&reset, "reset"), (&checkpointed, "checkpointed")] {
         assert_eq!(world.text(&Oid::new(commit), "src/b.rs"), text);
         let name = format!("refs/outlast/archive/{}/t/{commit}", world.run);
         git(world.store.path(), &["show-ref", "--verify", "-q", &name]);
