@@ -1,6 +1,6 @@
 //! `.worktreeinclude`: files git ignores that a task needs all the same, such as `.env.local`, copied from the checkout.
 //!
-//! The file has gitignore syntax; only what git also ignores is copied. A symlink is copied as a symlink when it stays
+//! The file has gitignore syntax; only what git also ignores is copied, and only its owner may read it there. A symlink is copied as a symlink when it stays
 //! in the tree, and left out otherwise; nothing is written through a link.
 
 use std::io;
@@ -69,7 +69,8 @@ fn copy_one(source: &Folder, to: &Path, path: &BStr) -> io::Result<bool> {
     match inside::kind(&stat) {
         SFlag::S_IFREG => {
             let file = folder.file(name)?;
-            let mode = if is_secret(name) { 0o600 } else { file.metadata()?.mode() & 0o755 };
+            // What git ignores and a task needs all the same is mostly a key or a password, under whatever name.
+            let mode = 0o600 | file.metadata()?.mode() & 0o100;
             let bytes = folder.read(name, u64::MAX - 1)?;
             inside::write_inside(to, path, &bytes, mode)?;
             std::fs::set_permissions(to.join(path.to_path_lossy()), std::fs::Permissions::from_mode(mode))?;
@@ -86,15 +87,4 @@ fn copy_one(source: &Folder, to: &Path, path: &BStr) -> io::Result<bool> {
         }
         _ => Ok(false),
     }
-}
-
-/// Names under which people keep keys and passwords.
-fn is_secret(name: &BStr) -> bool {
-    let name = name.to_ascii_lowercase();
-    let starts = [".env", "id_", "secret", "credential", ".netrc", ".npmrc", ".pypirc"];
-    let ends = [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore"];
-    let holds = ["secret", "token", "password", "credential"];
-    starts.iter().any(|s| name.starts_with(s.as_bytes()))
-        || ends.iter().any(|e| name.ends_with(e.as_bytes()))
-        || holds.iter().any(|h| name.contains_str(h))
 }

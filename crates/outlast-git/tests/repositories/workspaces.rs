@@ -174,11 +174,13 @@ fn e19_k16_worktreeinclude_copies_ignored_files_as_files_and_no_checkpoint_takes
         write(
             repo,
             ".worktreeinclude",
-            "# local settings\n**/.env.local\n.env\n/README.md\nnot-ignored\n/esc.log\n/in.log\n",
+            "# local settings\n**/.env.local\n.env\n/README.md\nnot-ignored\n/esc.log\n/in.log\n/plain.log\n/run.log\n",
         );
         write(repo, ".env", "KEY=canary\n");
         write(repo, "pkg/配置/.env.local", "X=1\n");
         write(repo, ".env.other", "not named\n");
+        write(repo, "plain.log", "nothing in its name says that it is secret\n");
+        executable(repo, "run.log", "#!/bin/sh\n");
         write(repo, "not-ignored", "untracked but not ignored\n");
         std::os::unix::fs::symlink("/etc/passwd", repo.join("esc.log")).unwrap();
         std::os::unix::fs::symlink("README.md", repo.join("in.log")).unwrap();
@@ -191,14 +193,15 @@ fn e19_k16_worktreeinclude_copies_ignored_files_as_files_and_no_checkpoint_takes
         (read(path, ".env"), read(path, "pkg/配置/.env.local")),
         ("KEY=canary\n".to_owned(), "X=1\n".to_owned())
     );
-    for secret in [".env", "pkg/配置/.env.local"] {
+    for (secret, mode) in [(".env", 0o600), ("pkg/配置/.env.local", 0o600), ("plain.log", 0o600), ("run.log", 0o700)]
+    {
         let meta = path.join(secret).symlink_metadata().unwrap();
-        assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600, "{secret}");
+        assert!(meta.is_file() && meta.permissions().mode() & 0o777 == mode, "{secret}");
     }
     assert!(!path.join(".env.other").exists() && !path.join("not-ignored").exists());
     assert!(path.join("esc.log").symlink_metadata().is_err());
     assert_eq!(std::fs::read_link(path.join("in.log")).unwrap(), Path::new("README.md"));
-    assert_eq!(workspace.report().included.len(), 3);
+    assert_eq!(workspace.report().included.len(), 5);
     assert_eq!(workspace.report().not_included, [b"esc.log".to_vec()]);
 
     // Also when the agent stops ignoring them.
