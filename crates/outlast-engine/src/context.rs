@@ -245,7 +245,7 @@ impl Context {
         let (id, home, at) = (id.clone(), self.home.clone(), crate::state_loop::now());
         self.in_git(move |git| {
             let kept = git.checkpoint(&id, known.checkpoint, &why, at, only_if_changed)?;
-            crate::left_out::note(&home, &id, task.as_ref(), &kept.notes)?;
+            crate::left_out::note(&home, &id, task.as_ref(), &kept.notes, only_if_changed)?;
             crate::put_away::note(&home, &id, &kept.notes)?;
             Ok((kept.commit, kept.notes))
         })

@@ -36,6 +36,16 @@ impl Ignored {
             .filter(|text| !matches!(text.as_str(), "*" | "**" | "**/*"))
             .filter_map(|text| Some((text.as_str(), Glob::parse(text).ok()?)))
             .collect();
+        Self::look_for(globs, workspace, paths)
+    }
+
+    /// Looks at all that git said it ignores, but for what tools keep for themselves.
+    pub(crate) fn look_at_all<'a>(workspace: &Path, paths: impl Iterator<Item = &'a [u8]>) -> Self {
+        let all = Glob::parse("**").ok().map(|glob| ("**", glob));
+        Self::look_for(all.into_iter().collect(), workspace, paths)
+    }
+
+    fn look_for<'a>(globs: Vec<(&str, Glob)>, workspace: &Path, paths: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut look = Look { workspace, globs, found: Self::default(), left: 0, others: false };
         for path in paths {
             match path.strip_suffix(b"/") {
@@ -52,6 +62,13 @@ impl Ignored {
             }
         }
         look.found
+    }
+
+    /// As [`Ignored::since`], without folders of which it could not be told before either.
+    pub(crate) fn told_since(&self, before: &Self) -> Vec<String> {
+        let mut names = self.since(before);
+        names.retain(|name| !before.unread.contains(name));
+        names
     }
 
     /// What of it is not as it was before: new, or written since. A folder stands for all in it where none was there, or where

@@ -17,6 +17,8 @@ use crate::ignored::Ignored;
 use crate::notes;
 use crate::programs::may_write;
 
+pub(crate) mod made;
+
 /// The file in an attempt's folder.
 const FILE: &str = "left-out.json";
 /// Why git has not taken what it ignores.
@@ -27,8 +29,17 @@ const NAMED_MAX: usize = 5;
 /// What is ignored was there before the agent was, in its first attempt's folder.
 const BEFORE: &str = "ignored-before.json";
 
-/// Notes what the checkpoint that was just made did not take.
-pub(crate) fn note(home: &RepoHome, id: &AttemptId, task: Option<&Task>, notes: &[Note]) -> Result<(), Error> {
+/// Notes what the checkpoint that was just made did not take. At a turn, while the agent waits, not everything is looked at.
+pub(crate) fn note(
+    home: &RepoHome,
+    id: &AttemptId,
+    task: Option<&Task>,
+    notes: &[Note],
+    at_a_turn: bool,
+) -> Result<(), Error> {
+    if !at_a_turn {
+        made::note(home, id, notes)?;
+    }
     let skipped = notes.iter().filter_map(|note| match note {
         Note::Skipped { path, reason } => {
             let path = path.to_str_lossy().into_owned();
@@ -64,20 +75,32 @@ pub(crate) fn note(home: &RepoHome, id: &AttemptId, task: Option<&Task>, notes: 
 }
 
 /// What has come or changed since the task's first agent began: what `setup` made and `.worktreeinclude` brought is no work of
-/// it. The first checkpoint of all is made before that.
+/// it.
 fn since_the_first_agent(home: &RepoHome, id: &AttemptId, now: &Ignored) -> Result<Vec<String>, Error> {
+    let before = before_the_first_agent(home, id, BEFORE, now)?;
+    Ok(before.map(|before| now.since(&before)).unwrap_or_default())
+}
+
+/// What was ignored before the task's first agent began, as this file says; nothing where that is now. The first checkpoint of
+/// all is made before that.
+fn before_the_first_agent(
+    home: &RepoHome,
+    id: &AttemptId,
+    file: &str,
+    now: &Ignored,
+) -> Result<Option<Ignored>, Error> {
     let folder = home.attempt(&AttemptId { number: 1, ..id.clone() });
-    let place = folder.join(BEFORE);
+    let place = folder.join(file);
     if let Some(text) = read_if_there(&place)? {
-        return Ok(now.since(&serde_json::from_slice(&text).unwrap_or_default()));
+        return Ok(Some(serde_json::from_slice(&text).unwrap_or_default()));
     }
     if id.number > 1 {
-        return Ok(now.since(&Ignored::default()));
+        return Ok(Some(Ignored::default()));
     }
     let text = serde_json::to_vec(now).map_err(|error| Error::Internal(error.to_string()))?;
     private_dir(&folder)?;
     write_file(&place, &text)?;
-    Ok(Vec::new())
+    Ok(None)
 }
 
 /// What of a task's work its workspace alone holds; nothing where it is gone.

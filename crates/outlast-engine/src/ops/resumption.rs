@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::ops::attempt::Attempt;
 use crate::ops::launch::adapter_of;
 use crate::ops::steps::Shown;
-use crate::{put_away, research};
+use crate::{left_out, put_away, research};
 
 /// The account of a task's earlier attempts; empty for a first one.
 pub(crate) async fn of(
@@ -55,7 +55,7 @@ pub(crate) async fn of(
             let done = holds.done(&task.steps, &noted.done);
             let begun = known.checkpoint.as_ref().map(|kept| git.store().agent_state(kept)).transpose()?;
             let begun = begun.as_ref().and_then(under_way).into_iter().chain(put_away::told(&home, &id));
-            let begun: Vec<String> = begun.collect();
+            let begun: Vec<String> = begun.chain(left_out::made::told(&home, &id)).collect();
             let begun = (!begun.is_empty()).then(|| begun.join("\n"));
             let last_turn = research::last_turn(&home, &id);
             let since = match (&last_turn, &known.checkpoint) {

@@ -200,3 +200,28 @@ fn a06_whoever_goes_on_after_a_limit_is_told_what_is_made_and_gets_its_session()
         assert_eq!(task["tokens"]["spent_again"], Value::Null, "{task:#}");
     }
 }
+
+#[test]
+fn a06_whoever_goes_on_is_told_of_files_that_git_ignores_and_a_killed_attempt_has_made() {
+    for resume in ["{resume}", "none"] {
+        let world = World::new();
+        world.repo.write(".gitignore", "*.png\ncache.log\nnode_modules/\n").unwrap();
+        world.repo.write("tracked.txt", "1\n").unwrap();
+        world.repo.git(&["add", "-A"]).unwrap();
+        world.repo.git(&["commit", "--quiet", "-m", "ignores"]).unwrap();
+        let script = "case $OUTLAST_ATTEMPT in *one.1) mkdir -p artifacts node_modules; echo png > artifacts/a.png; \
+                      echo x > node_modules/x.js; echo '{\"type\":\"system\",\"session_id\":\"s-1\"}'; \
+                      echo \"You've hit your limit\"; exit 1;; esac; cat \"$OUTLAST_HANDOVER_FILE\" > told.txt";
+        let agent = format!(
+            "land = \"auto\"\nsetup = [\"echo 1 > cache.log\"]\n\n[agent.own]\nkind = \"command\"\naccounts = [\"main\"]\n\
+             command = [\"sh\", \"-c\", \'\'\'{script}\'\'\', \"{resume}\"]"
+        );
+        let keys = "writes = [\"**\"]\nagent = \"own\"\nretries = 0";
+        world.plan(&Plan::new(&agent).task("one", "say \"it\"", keys));
+        world.run(&["run", "--yes"]).ends(0);
+        let told = world.repo.text(&["show", &format!("{}:told.txt", world.target())]).unwrap();
+        assert!(told.contains("- artifacts/a.png") && told.contains("git ignores"), "{resume}: {told}");
+        // What was there before the agent was, and what tools keep for themselves, is no work of it.
+        assert!(!told.contains("cache.log") && !told.contains("node_modules"), "{resume}: {told}");
+    }
+}
