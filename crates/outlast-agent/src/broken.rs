@@ -95,6 +95,38 @@ pub(crate) fn begins_as_one(line: &str) -> bool {
     BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) || lost_session_at(&line) == Some(0)
 }
 
+/// How programs say that what they read is no JSON: Node, Python, Rust, Go.
+const NO_JSON: &[&str] = &[
+    "end of json input",
+    "is not valid json",
+    "in json at position",
+    "unterminated string in json",
+    "after json at position",
+    "control character in string literal in json",
+    "jsondecodeerror",
+    "expecting value: line",
+    "expecting property name enclosed in double quotes: line",
+    "eof while parsing a",
+    "expected value at line",
+    "trailing characters at line",
+    "invalid json",
+    "malformed json",
+    "corrupt json",
+    "failed to parse json",
+    "error parsing json",
+    "could not parse json",
+];
+
+/// Whether a line says that a file cannot be read since it is no JSON: of a CLI that was to go on with a session and has asked
+/// nothing yet, that is the session's.
+pub(crate) fn is_unreadable(line: &str) -> bool {
+    let line = bare(line);
+    line.len() <= UNREADABLE_MAX && NO_JSON.iter().any(|words| line.contains(words))
+}
+
+/// Longest line that says so.
+const UNREADABLE_MAX: usize = 600;
+
 /// A text in lower case without colours, quotes, escapes and line breaks, words one space apart.
 fn bare(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
@@ -150,7 +182,29 @@ const GONE: &[&str] = &[
     "could not be resumed",
     "could not be loaded",
     "was created under a different directory",
+    "is corrupt",
+    "is damaged",
+    "could not be parsed",
+    "cannot be parsed",
 ];
+/// What stands before the noun where its file cannot be read, and what follows it then: an application's sessions have no
+/// such files.
+const UNREAD: &[&str] = &[
+    "failed to parse",
+    "failed to read",
+    "could not parse",
+    "could not read",
+    "cannot parse",
+    "cannot read",
+    "error parsing",
+    "error reading",
+    "unable to parse",
+    "unable to read",
+    "corrupt",
+    "corrupted",
+    "damaged",
+];
+const FILES: &[&str] = &["file", "history", "log", "transcript", "record", "jsonl", "journal", "/"];
 /// What stands before the noun where it is said the other way round; one more word may be between them.
 const NONE: &[&str] = &[
     "no",
@@ -195,6 +249,11 @@ fn lost(text: &str, at: usize, noun: &str) -> Option<usize> {
             .any(|w| rest.starts_with(w))
     };
     if said_before && !is_word(plural.chars().next()) && (names(plural) || !is_plain_no(before)) {
+        return Some(before.rfind(['.', ':', '\n']).map_or(0, |stop| stop + 1)).map(|from| skip_space(text, from));
+    }
+    let is_unread =
+        UNREAD.iter().any(|words| before.strip_suffix(words).is_some_and(|rest| !is_word(rest.chars().next_back())));
+    if is_unread && FILES.iter().any(|file| after.trim_start().starts_with(file)) {
         return Some(before.rfind(['.', ':', '\n']).map_or(0, |stop| stop + 1)).map(|from| skip_space(text, from));
     }
     if text[at..].starts_with("session") && before.ends_with("invalid") && after.trim_start().starts_with("identifier")
@@ -299,6 +358,12 @@ mod tests {
         "Failed to resume session s-1",
         "Error resuming session: Invalid session identifier \"s-1\".",
         "Session \"session_bb-1\" was created under a different directory.",
+        "Failed to parse session file: Unexpected end of JSON input",
+        "Error reading session history",
+        "Failed to load session s-1: Unexpected token } in JSON at position 12",
+        "Session s-1 is corrupted",
+        "Corrupted session file",
+        "session s-1 could not be parsed",
     ];
 
     #[test]
@@ -323,12 +388,34 @@ mod tests {
             "no thread panicked",
             "the chat works, and the page was not found",
             "invalid session id",
+            "failed to parse session cookie",
+            "Error reading session token from the header",
+            "Unexpected end of JSON input",
             "thread 'main' panicked: called `Option::unwrap()` on a `None` value, file not found",
             "the tool result was not found in the cache",
             "a thinking user",
             "prompt is too long: 3 tokens > 2 maximum",
         ] {
             assert!(!says_so(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn h01_a_file_that_is_no_json_is_told_in_the_words_of_every_language() {
+        for line in [
+            "SyntaxError: Unexpected end of JSON input",
+            "SyntaxError: Unexpected token '}', \"{\"a\":}\" is not valid JSON",
+            "SyntaxError: Unexpected token } in JSON at position 12",
+            "SyntaxError: Unterminated string in JSON at position 12 (line 1 column 13)",
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+            "Error: EOF while parsing a string at line 3 column 17",
+            "Error: expected value at line 1 column 1",
+            "unexpected end of JSON input",
+        ] {
+            assert!(is_unreadable(line), "{line}");
+        }
+        for line in ["", "SyntaxError: Unexpected token '}'", "unexpected EOF, expected }", "the answer is JSON"] {
+            assert!(!is_unreadable(line), "{line}");
         }
     }
 

@@ -7,8 +7,8 @@ use outlast_core::{Class, Timestamp, Usage};
 
 use crate::opening::{Opening, Unbegun};
 use crate::preface::is_trace;
-use crate::refusal;
 use crate::report::{is_about_to_retry, last_line, reported};
+use crate::{broken, refusal};
 
 /// One thing an agent's output said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Summary {
             }
             Event::Stray(line) => {
                 self.opening.says(line);
-                if reported(line).is_some() {
+                if reported(line).is_some() || broken::is_unreadable(line) {
                     self.complains(line);
                 }
             }
@@ -189,6 +189,15 @@ impl Summary {
     /// Why it has not begun, where it stands still now; nothing where it has done anything, or said anything else.
     pub fn unbegun(&self) -> Option<Unbegun<'_>> {
         if self.has_begun() || self.session.is_some() { None } else { self.opening.unbegun() }
+    }
+
+    /// What it says of a file that it cannot read since it is no JSON, before it has done anything.
+    pub fn unreadable(&self) -> Option<&str> {
+        let result = self.result.as_ref().map(|(_, text)| text.as_str());
+        let said = [result, self.last_text.as_deref()].into_iter().flatten().flat_map(str::lines);
+        let lines = self.complaints.iter().map(String::as_str).chain(said);
+        let has_done = self.turns > 0 || self.tools > 0;
+        lines.filter(|_| !has_done).find(|line| broken::is_unreadable(line)).map(str::trim)
     }
 
     const fn has_begun(&self) -> bool {

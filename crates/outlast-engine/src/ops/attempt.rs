@@ -111,6 +111,7 @@ async fn work(context: &Arc<Context>, attempt: &Attempt, token: &CancellationTok
     let judged = judge::of(adapter, task, &output, &exit, known.has_asked);
     let outcome = judge::unless_it_did_nothing(context, &attempt.id, task, judged).await?;
     let outcome = judge::explained(outcome, context.passed.take(&attempt.id), &attempt.rung);
+    let outcome = judge::of_a_broken_file(outcome, &output, &attempt.rung, known.has_asked);
     let outcome = judge::of_a_broken_answer(outcome, known.answer_broke);
     if exit.ran_out_of_time() {
         late(context, &attempt.id, task, outcome, token).await.map(Some)

@@ -131,6 +131,19 @@ pub(crate) fn explained(outcome: Outcome, passed: Option<(Class, String)>, rung:
     }
 }
 
+/// An agent that was to go on with a session and ended since a file that it reads is no JSON, before it has asked anything, ended
+/// by its session's file: it was killed while it wrote it, and would end so each time.
+pub(crate) fn of_a_broken_file(outcome: Outcome, output: &Output, rung: &Rung, has_asked: bool) -> Outcome {
+    match (outcome, rung, output.summary.unreadable()) {
+        (
+            Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. },
+            Rung::Session(_),
+            Some(said),
+        ) if !has_asked => failed(Class::CorruptSession, &format!("its session cannot be read: {said}")),
+        (outcome, ..) => outcome,
+    }
+}
+
 /// What is said of an agent that stood still before it began: the question that nobody has answered, and what helps.
 fn unanswered(unbegun: Unbegun<'_>, task: &plan::Task, why: &str) -> String {
     match unbegun {

@@ -87,6 +87,32 @@ fn h01_a_session_that_is_refused_in_words_that_nobody_knows_is_gone_on_with_once
     world.nothing_is_left();
 }
 
+#[test]
+fn h01_a_session_whose_file_is_broken_is_not_tried_again_in_whatever_words_its_cli_says_so() {
+    // Killed in its first attempt; whoever goes on with its session dies of it, and whoever begins anew does the work.
+    for says in [
+        "'SyntaxError: Unexpected end of JSON input' '    at JSON.parse (<anonymous>)' '    at load (file:///cli.js:1:2)' >&2",
+        "'json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)'",
+        "'Failed to parse session file: trailing characters at line 3 column 1' >&2",
+    ] {
+        let script = format!(
+            "case $OUTLAST_ATTEMPT in *one.1) echo '{{\"type\":\"system\",\"session_id\":\"s-1\"}}'; kill -9 $$;; esac; \
+             [ \"$0\" != s-1 ] || {{ printf '%s\\n' {says}; exit 1; }}; mkdir -p parts; echo 'part one' > parts/one.txt"
+        );
+        let agent = format!(
+            "land = \"auto\"\n\n[agent.own]\nkind = \"command\"\n\
+             command = [\"sh\", \"-c\", \'\'\'{script}\'\'\', \"{{resume}}\"]"
+        );
+        let world = World::new();
+        world.plan(&Plan::new(&agent).task("one", "", "writes = [\"parts/**\"]\nagent = \"own\"\nretries = 0"));
+        world.run(&["run", "--yes"]).ends(0).says("corrupt_session");
+        world.all_are("landed");
+        let task = world.task("one");
+        assert_eq!((&task["attempts"], &task["resumed_by"]), (&3.into(), &"hand_over".into()), "{task:#}");
+        world.nothing_is_left();
+    }
+}
+
 fn silent_in_the_second_turn() -> World {
     with_fault(Fault::Hold { seconds: None })
 }
