@@ -89,16 +89,12 @@ fn code_of(error: &outlast_engine::Error) -> Code {
     }
 }
 
-/// Refuses what cannot work: each try of a task would be used up by that, and each agent paid for nothing. The first is told
-/// as the reason, the others beside it.
+/// Refuses what cannot work: each try of a task would be used up by that, and each agent paid for nothing. The first is the
+/// reason, the others are told beside it.
 pub(crate) fn refuse(hindrances: Vec<Hindrance>) -> Result<(), Failure> {
     let mut all = hindrances.into_iter().map(|hindrance| hindrance.told);
-    let Some(first) = all.next() else { return Ok(()) };
-    let told = all.fold(first, |told, other| {
-        let why: Vec<String> = std::iter::once(other.what).chain(other.why).collect();
-        let told = told.because(why.join(": "));
-        let fixes: Vec<String> = other.fix.into_iter().filter(|fix| !told.fix.contains(fix)).collect();
-        fixes.into_iter().fold(told, Diagnostic::fix)
-    });
-    Err(told.into())
+    match all.next() {
+        Some(first) => Err(Failure::of_several(first, all.collect())),
+        None => Ok(()),
+    }
 }

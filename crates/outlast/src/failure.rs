@@ -1,4 +1,5 @@
-//! A command that could not do what was asked: one diagnostic, told as text or as JSON, and its exit code.
+//! A command that could not do what was asked: a diagnostic, told as text or as JSON, and its exit code. Of several, people are
+//! shown each, and scripts the first, with the others as evidence.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -50,7 +51,7 @@ fn texts(told: &Diagnostic) -> impl Iterator<Item = &String> {
 
 /// Why a command could not do what was asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure(Box<Diagnostic>);
+pub(crate) struct Failure(Box<Diagnostic>, Vec<Diagnostic>);
 
 impl Failure {
     /// Tells it on standard error (or as JSON on standard output) and says how the process ends.
@@ -73,20 +74,36 @@ impl Failure {
         }
         // A closed pipe must not turn one failure into another.
         let told = if json {
-            match serde_json::to_string(&self.0.into_failure()) {
+            match serde_json::to_string(&self.folded().into_failure()) {
                 Ok(text) => writeln!(std::io::stdout(), "{text}"),
                 Err(_) => Ok(()),
             }
         } else {
-            write!(anstream::stderr(), "{}", text::diagnostic(&self.0))
+            let all: String = std::iter::once(&*self.0).chain(&self.1).map(text::diagnostic).collect();
+            write!(anstream::stderr(), "{all}")
         };
         drop(told);
         code
     }
 
+    /// The first of several is the reason that the exit code tells.
+    pub(crate) fn of_several(first: Diagnostic, others: Vec<Diagnostic>) -> Self {
+        Self(Box::new(first), others)
+    }
+
+    /// All of it as one.
+    fn folded(self) -> Diagnostic {
+        self.1.into_iter().fold(*self.0, |told, other| {
+            let why: Vec<String> = std::iter::once(other.what).chain(other.why).collect();
+            let told = told.because(why.join(": "));
+            let fixes: Vec<String> = other.fix.into_iter().filter(|fix| !told.fix.contains(fix)).collect();
+            fixes.into_iter().fold(told, Diagnostic::fix)
+        })
+    }
+
     /// Adds advice.
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
-        Self(Box::new(self.0.fix(fix)))
+        Self(Box::new(self.0.fix(fix)), self.1)
     }
 
     /// What there is to tell.
@@ -97,7 +114,7 @@ impl Failure {
 
 impl From<Diagnostic> for Failure {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self(Box::new(diagnostic))
+        Self(Box::new(diagnostic), Vec::new())
     }
 }
 

@@ -50,6 +50,31 @@ fn a_task_of_an_older_run_is_told_with_its_run() {
 }
 
 #[test]
+fn several_agents_that_cannot_work_are_told_one_by_one() {
+    let bench = Bench::new();
+    let agent = |name: &str| format!("[agent.{name}]\nkind = \"command\"\ncommand = [\"no-such-{name}\"]\n");
+    let task = |name: &str| format!("[[task]]\nid = {name:?}\ngoal = \"g\"\nagent = {name:?}\n");
+    let names = ["one", "two", "three"];
+    let plan: String = names.iter().map(|name| agent(name)).chain(names.iter().map(|name| task(name))).collect();
+    bench.plan(&plan);
+    let told = bench.run(&["run", "--yes"]).ends(12);
+    assert_eq!(
+        told.stderr.matches("\nerror[").count() + usize::from(told.stderr.starts_with("error[")),
+        3,
+        "{}",
+        told.stderr
+    );
+    for name in names {
+        let line =
+            told.stderr.lines().find(|line| line.starts_with("error[") && line.contains(&format!("no-such-{name}")));
+        assert!(line.is_some(), "{name}: {}", told.stderr);
+    }
+    // Scripts are told of one, with the others beside it.
+    let told = bench.run(&["run", "--yes", "--json"]).fails(12, "host/agent-missing");
+    assert!(names.iter().all(|name| told.to_string().contains(&format!("no-such-{name}"))), "{told:#}");
+}
+
+#[test]
 fn a_command_that_names_no_task_is_told_which_there_are() {
     let bench = Bench::new();
     bench.plan(
