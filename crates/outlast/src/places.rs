@@ -10,6 +10,7 @@ use outlast_git::UserRepo;
 
 use crate::args::Args;
 use crate::failure::Failure;
+use crate::typed::{self, as_given};
 
 /// The places that every command shares.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub(crate) struct Places {
     pub(crate) home: Home,
     /// The user's configuration file, which need not exist.
     pub(crate) config: PathBuf,
+    /// Whether the command names it: then it has to.
+    is_named: bool,
     /// Where the command was given.
     pub(crate) cwd: PathBuf,
 }
@@ -37,7 +40,14 @@ impl Places {
             None => config_folder(user.as_deref().map_err(Clone::clone)?).join("outlast/config.toml"),
         };
         nameable(&home)?;
-        Ok(Self { home: Home::new(home), config, cwd })
+        // Both come as one argument. What a variable says holds for every command, also before there is such a file.
+        let is_named = args.config.is_some() && args.config != env::var_os("OUTLAST_CONFIG").map(PathBuf::from);
+        Ok(Self { home: Home::new(home), config, is_named, cwd })
+    }
+
+    /// Whether the command names the configuration file.
+    pub(crate) const fn is_named(&self) -> bool {
+        self.is_named
     }
 
     /// The repository around the working directory, in which the home must not lie.
@@ -89,7 +99,9 @@ impl Places {
     /// The user's configuration, and what there is to say about it; no configuration where there is no file.
     pub(crate) fn user_config(&self) -> Result<UserConfig, Failure> {
         let source = load::load_user(&self.config).map_err(|error| unreadable("config/unreadable", &error))?;
-        let Some(source) = source else { return Ok(UserConfig::default()) };
+        let Some(source) = source else {
+            return if self.is_named { Err(self.no_config()) } else { Ok(UserConfig::default()) };
+        };
         let checked = outlast_config::read_user(&source);
         crate::text::findings::warn(&checked.findings);
         checked.config.ok_or_else(|| {
@@ -97,6 +109,14 @@ impl Places {
                 .fix("mend what is named above")
                 .into()
         })
+    }
+
+    /// What is said where a command names a configuration that is not there: what it would be without, nobody has asked for.
+    fn no_config(&self) -> Failure {
+        let what = format!("there is no configuration `{}`", self.config.display());
+        let told =
+            Diagnostic::error("config/missing", ExitCode::Usage, what).because("the command names it (`--config`)");
+        told.fix(as_given("--config", typed::Given::Without)).into()
     }
 
     /// The files of the plan that `which` names.

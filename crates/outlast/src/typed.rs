@@ -45,7 +45,7 @@ pub(crate) fn as_given(option: &str, how: Given<'_>) -> String {
         if !is_it && !is_its_value {
             words.push(given.clone());
         }
-        is_its_value = given == option && matches!(how, Given::With(_));
+        is_its_value = given == option && (matches!(how, Given::With(_)) || VALUED.contains(&option));
     }
     match how {
         Given::Without => {}

@@ -50,6 +50,19 @@ fn a_task_of_an_older_run_is_told_with_its_run() {
 }
 
 #[test]
+fn a_configuration_that_is_named_and_not_there_is_refused() {
+    let bench = Bench::new();
+    bench.plan(PLAN);
+    for command in [&["check"][..], &["run", "--yes"], &["run", "--dry-run"]] {
+        let words = [command, &["--config", "nope.toml"]].concat();
+        let told = bench.run(&words).ends(2).says("error[config/missing]: there is no configuration");
+        told.says("nope.toml").says(&format!("do:      outlast {}\n", command.join(" ")));
+    }
+    // What a variable names may come to be.
+    bench.run(&["check"]).ends(0);
+}
+
+#[test]
 fn several_agents_that_cannot_work_are_told_one_by_one() {
     let bench = Bench::new();
     let agent = |name: &str| format!("[agent.{name}]\nkind = \"command\"\ncommand = [\"no-such-{name}\"]\n");

@@ -21,7 +21,7 @@ use crate::places::Places;
 pub(crate) fn configuration(places: &Places) -> (Vec<Found>, Option<UserConfig>) {
     const NAME: &str = "configuration";
     let path = &places.config;
-    if !path.exists() {
+    if !path.exists() && !places.is_named() {
         let found = Found::skipped(NAME, format!("there is no {} yet", path.display()));
         return (vec![found], Some(UserConfig::default()));
     }
