@@ -101,6 +101,11 @@ impl Failure {
         })
     }
 
+    /// Adds evidence.
+    pub(crate) fn because(self, why: impl Into<String>) -> Self {
+        Self(Box::new(self.0.because(why)), self.1)
+    }
+
     /// Adds advice.
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
         Self(Box::new(self.0.fix(fix)), self.1)

@@ -9,6 +9,7 @@ mod failure;
 mod landed;
 mod live;
 mod logfile;
+mod meant;
 mod off_target;
 mod places;
 mod plan_since;

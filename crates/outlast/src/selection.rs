@@ -11,6 +11,7 @@ use outlast_journal::JournalReader;
 
 use crate::args::TaskSelection;
 use crate::failure::Failure;
+use crate::meant::{self, run_of_task};
 use crate::places::Places;
 use crate::typed::as_given_for;
 
@@ -98,11 +99,12 @@ impl Journalled {
             return Err(none_here(places.home.repositories().is_ok_and(|folders| !folders.is_empty())));
         }
         let (all, unread) = Self::load_all(places)?;
+        let of_task = run.and_then(|name| run_of_task(&all, name)).map(|run| run.id.clone());
         let mut found: Vec<(Self, RunId)> =
             all.into_iter().filter_map(|journalled| journalled.pick(run).map(|id| (journalled, id))).collect();
         found.sort_by_key(|(journalled, id)| journalled.core.run(id).map(|run| run.started_at));
         // What is found nowhere else may be in the one that cannot be read.
-        found.pop().ok_or_else(|| unread.unwrap_or_else(|| none(run)))
+        found.pop().ok_or_else(|| unread.unwrap_or_else(|| none(run, of_task.as_ref())))
     }
 
     fn pick(&self, run: Option<&str>) -> Option<RunId> {
@@ -131,11 +133,14 @@ pub(crate) fn no_run_or_task(name: &str, other: Option<&RunId>) -> Failure {
     told.fix("outlast    # lists every run").fix("outlast status").into()
 }
 
-fn none(run: Option<&str>) -> Failure {
+fn none(run: Option<&str>, of_task: Option<&RunId>) -> Failure {
     let what = run.map_or_else(|| "there is no run yet".to_owned(), |run| format!("there is no run `{run}`"));
     let told = Diagnostic::error("run/none", ExitCode::NotFound, what);
-    let told = if run.is_some() { told.fix("outlast    # lists every run") } else { told.fix("outlast run") };
-    told.into()
+    match (run, of_task) {
+        (Some(name), Some(run)) => meant::a_task(told, name, run).into(),
+        (Some(_), None) => told.fix("outlast    # lists every run").into(),
+        (None, _) => told.fix("outlast run").into(),
+    }
 }
 
 /// The tasks that a selection names, in the plan's order.
@@ -188,6 +193,9 @@ fn absent(
 ) -> Result<Diagnostic, Failure> {
     let what = format!("run `{}` has no task `{wish}`", run.id);
     let mut told = Diagnostic::error("task/none", ExitCode::NotFound, what);
+    if let (Some(named), [_]) = (journalled.core.run(&RunId::new(wish)), wishes) {
+        return Ok(meant::a_run(told, &named.id, &of(&named.id, &[])));
+    }
     if let Some(other) = journalled.run_with(wish)? {
         told = told.because(format!("run `{}` has it", other.id));
         let (mut there, mut only_here) = (Vec::new(), Vec::new());

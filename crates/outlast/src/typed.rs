@@ -56,6 +56,33 @@ pub(crate) fn as_given(option: &str, how: Given<'_>) -> String {
     words.join(" ")
 }
 
+/// The command that is being performed, with another word in the place of a run's name.
+pub(crate) fn as_given_with(name: &str, run: &str) -> String {
+    let words = std::env::args_os().skip(1).map(|given| given.to_string_lossy().into_owned());
+    let words = with_run(words.collect(), name, run);
+    let words: Vec<String> = std::iter::once("outlast".to_owned()).chain(words.iter().map(|text| word(text))).collect();
+    words.join(" ")
+}
+
+fn with_run(mut given: Vec<String>, name: &str, run: &str) -> Vec<String> {
+    let by_option = format!("--run={name}");
+    let after = given.windows(2).position(|pair| pair[0] == "--run" && pair[1] == name).map(|at| at + 1);
+    let place = after.or_else(|| given.iter().position(|word| *word == by_option));
+    // The first word is the command.
+    let place = place.or_else(|| given.iter().skip(1).position(|word| word == name).map(|at| at + 1));
+    if let Some(word) = place.and_then(|at| given.get_mut(at)) {
+        *word = if *word == by_option { format!("--run={run}") } else { run.to_owned() };
+    }
+    given
+}
+
+/// The command that is being performed, by its name.
+pub(crate) fn verb() -> Option<String> {
+    use clap::CommandFactory as _;
+    let known = crate::args::Args::command();
+    std::env::args().skip(1).find(|word| known.find_subcommand(word).is_some())
+}
+
 /// Options of these commands that have a value.
 const VALUED: [&str; 4] = ["--agent", "--run", "--home", "--config"];
 
@@ -98,6 +125,21 @@ mod tests {
         assert_eq!(only("diff a b --run r1", &["a"]), "diff a --run r2");
         assert_eq!(only("diff --run=r1 --stat a b", &["a", "b"]), "diff --stat a b --run r2");
         assert_eq!(only("retry a b --agent b", &["a"]), "retry a --agent b --run r2");
+    }
+
+    #[test]
+    fn another_word_takes_the_place_of_a_runs_name() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (given, told) in [
+            ("status t", "status r"),
+            ("status status", "status r"),
+            ("log --run t t", "log --run r t"),
+            ("log t --run=t", "log t --run=r"),
+            ("--json pause t", "--json pause r"),
+        ] {
+            let name = if given.ends_with("status") { "status" } else { "t" };
+            assert_eq!(with_run(words(given), name, "r").join(" "), told);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::commands::{Given, print, print_json, say};
 use crate::detach;
 use crate::failure::Failure;
 use crate::landed;
+use crate::meant::no_plan;
 use crate::selection::Journalled;
 use crate::session::block_on;
 use crate::text::budget::usd_text;
@@ -133,7 +134,8 @@ fn plan_of(
     repository: &UserRepo,
     run: &Run,
 ) -> Result<(Plan, Plan, Vec<String>), Failure> {
-    let files = given.places.plan_files(repository.root(), run.plan.as_deref())?;
+    let files = given.places.plan_files(repository.root(), run.plan.as_deref());
+    let files = files.map_err(|told| no_plan(told, &given.places, user, repository, run.plan.as_deref()))?;
     let checked = read_plan(&files, Some(user));
     let told: Vec<_> = checked.findings.into_iter().filter(|finding| finding.severity != Severity::Hint).collect();
     findings::warn(&told);

@@ -5,10 +5,12 @@ use std::process::exit;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 use outlast_api::{Diagnostic, ExitCode};
+use outlast_git::word;
 
 use crate::args::Args;
 use crate::commands::{say, unnamed};
 use crate::failure::Failure;
+use crate::typed::verb;
 
 /// Tells of words that are not understood, and where tasks were to be named, which there are.
 pub(crate) fn refuse(error: &clap::Error) -> ! {
@@ -20,6 +22,7 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
     let may_lack_tasks = error.kind() == ErrorKind::MissingRequiredArgument;
     let meant = match Args::try_parse_from(typed().chain(["--all".into()])) {
         Ok(args) if may_lack_tasks => unnamed::tasks(&args),
+        _ if error.kind() == ErrorKind::UnknownArgument => of_the_run(typed()),
         _ => None,
     };
     if typed().take_while(|word| word != "--").any(|word| word == "--json") {
@@ -45,7 +48,8 @@ fn diagnostic(error: &clap::Error, meant: Option<&str>) -> Diagnostic {
         what = format!("{what} {}", lines.next().unwrap_or_default());
     }
     let told = Diagnostic::error("usage", ExitCode::Usage, what);
-    let told = lines.chain(meant.into_iter().flat_map(str::lines).map(str::trim)).fold(told, |told, line| {
+    let meant = meant.into_iter().flat_map(str::lines).map(str::trim);
+    let told = meant.chain(lines).fold(told, |told, line| {
         let advice = ["tip:", "do:", "or:"].into_iter().find_map(|mark| line.strip_prefix(mark));
         match advice {
             Some(advice) => told.fix(advice.trim()),
@@ -53,13 +57,16 @@ fn diagnostic(error: &clap::Error, meant: Option<&str>) -> Diagnostic {
             None => told.because(line),
         }
     });
-    told.fix(format!("{} --help", command()))
+    let command = verb().map_or_else(|| "outlast".to_owned(), |verb| format!("outlast {verb}"));
+    told.fix(format!("{command} --help"))
 }
 
-/// The command that was meant, as far as that is known.
-fn command() -> String {
-    use clap::CommandFactory as _;
-    let known = Args::command();
-    let named = std::env::args().skip(1).find(|word| known.find_subcommand(word).is_some());
-    named.map_or_else(|| "outlast".to_owned(), |named| format!("outlast {named}"))
+/// The command for the run that was named as only commands about tasks take one; nothing for any other mistake.
+fn of_the_run(words: impl Iterator<Item = std::ffi::OsString>) -> Option<String> {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let kept = words.iter().filter(|word| *word != "--run").map(|word| word.strip_prefix("--run=").unwrap_or(word));
+    let kept: Vec<&str> = kept.collect();
+    let is_one = kept.iter().ne(words.iter()) && Args::try_parse_from(&kept).is_ok();
+    let kept = kept.into_iter().skip(1).map(word).collect::<Vec<_>>().join(" ");
+    is_one.then(|| format!("this command takes the run itself\n  do:      outlast {kept}"))
 }

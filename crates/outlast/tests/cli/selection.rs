@@ -50,6 +50,44 @@ fn a_task_of_an_older_run_is_told_with_its_run() {
 }
 
 #[test]
+fn a_name_of_another_kind_is_told_with_the_command_that_takes_it() {
+    let bench = Bench::new();
+    bench.plan(PLAN);
+    bench.run(&["run", "t"]).ends(3).says("because: `t` is a task of `outlast.toml`").says("outlast run --only t\n");
+    bench.run(&["run", "--yes"]);
+    let run = bench.run(&["status", "--json"]).json("status")["run"].as_str().unwrap().to_owned();
+    let is_a_task = format!("because: `t` is a task of run `{run}`");
+    for verb in ["status", "pause", "stop"] {
+        let told = bench.run(&[verb, "t"]).ends(9).says(&is_a_task);
+        told.says(&format!("do:      outlast {verb} {run}\n")).says(&format!("outlast log --run {run} t\n"));
+    }
+    bench
+        .run(&["log", "--run", "t", "t"])
+        .ends(9)
+        .says(&is_a_task)
+        .says(&format!("do:      outlast log --run {run} t\n"));
+    bench.run(&["run", "t"]).ends(3).says(&format!("outlast retry --run {run} t\n"));
+    bench
+        .run(&["run", &run])
+        .ends(3)
+        .says(&format!("because: `{run}` is a run\n"))
+        .says(&format!("outlast resume {run}\n"));
+    for (verb, whom) in [("log", "--all"), ("diff", "--all"), ("land", "state:done"), ("retry", "state:failed")] {
+        let told = bench.run(&[verb, &run]).ends(9).says(&format!("because: `{run}` is a run, and no task of one"));
+        told.says(&format!("do:      outlast {verb} --run {run} {whom}\n")).says(&format!("outlast status {run} "));
+    }
+    let told = bench.run(&["discard", &run]).ends(9).says(&format!("do:      outlast status {run} "));
+    assert!(!told.stderr.contains("--all"), "{}", told.stderr);
+    for words in [&["status", "--run", &run][..], &["stop", &format!("--run={run}")]] {
+        bench.run(words).ends(2).says(&format!("do:      outlast {} {run}\n", words[0]));
+    }
+    let told = bench.run(&["status", "--run", &run, "--json"]).fails(2, "usage");
+    assert_eq!(told["error"]["fix"][0], format!("outlast status {run} --json"), "{told:#}");
+    let told = bench.run(&["status", "--nonsense"]).ends(2);
+    assert!(!told.stderr.contains("takes the run itself"), "{}", told.stderr);
+}
+
+#[test]
 fn a_configuration_that_is_named_and_not_there_is_refused() {
     let bench = Bench::new();
     bench.plan(PLAN);
