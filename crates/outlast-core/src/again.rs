@@ -57,7 +57,7 @@ pub(crate) fn retried(run: &mut Run, index: Index) {
     }
     if !planted(Bug::RetryKeepsTries) {
         (task.tries_used, task.free_retries, task.losses, task.startups) = (0, 0, 0, 0);
-        (task.waits, task.broken) = (0, 0);
+        (task.waits, task.broken, task.empties) = (0, 0, 0);
     }
     wait_again(run, index);
     let mut waiting = if planted(Bug::RetryFreesNobody) { Vec::new() } else { vec![index] };

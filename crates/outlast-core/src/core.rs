@@ -300,12 +300,15 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     let task = &mut run.tasks[index as usize];
     task.losses = if retry::is_loss(task, class) { task.losses.saturating_add(1) } else { 0 };
     task.startups = if class == Class::Startup { task.startups.saturating_add(1) } else { 0 };
+    task.empties = if retry::is_empty(task, class) { task.empties.saturating_add(1) } else { 0 };
     task.broken = if class == Class::CorruptSession { task.broken.saturating_add(1) } else { 0 };
     let is_lost_too_often = task.losses > retry::LOSSES_FREE_MAX;
     let breaks_too_often = task.broken > retry::BROKEN_FREE_MAX;
+    let is_empty_too_often = task.spec.empty_retries.is_some_and(|most| task.empties > most);
     let why = match (is_lost_too_often, breaks_too_often) {
         (true, _) => retry::lost_too_often(&why, task.losses),
         (_, true) => retry::broken_too_often(&why, task.broken),
+        _ if is_empty_too_often && task.empties > 1 => retry::empty_too_often(&why, task.empties),
         _ => why,
     };
     task.last_failure = Some(Failure { class, why });
@@ -339,6 +342,7 @@ fn failed(run: &mut Run, index: Index, failure: Failure, stated: Option<Timestam
     let again = class.remedy() != Remedy::Person
         && task.tries_used <= task.spec.retries
         && (task.spec.startup_retries.is_none_or(|most| task.startups <= most))
+        && (!is_empty_too_often || planted(Bug::EmptyAgain))
         && (is_limit || task.free_retries <= retry::FREE_RETRIES_MAX);
     task.parked_for = (is_limit && again).then_some(class);
     if task.stale {

@@ -50,6 +50,8 @@ pub enum Bug {
     StatedIgnored,
     /// Tasks start while all their accounts wait for a person.
     ShutIgnored,
+    /// A task whose agents change nothing is tried again for as long as it has tries.
+    EmptyAgain,
 }
 
 /// Whether this bug is planted in this thread.
@@ -83,7 +85,7 @@ mod garden {
 
     impl Bug {
         /// Every bug that can be planted.
-        pub const ALL: [Self; 22] = [
+        pub const ALL: [Self; 23] = [
             Self::OneTooMany,
             Self::ScopesIgnored,
             Self::QuotaIgnored,
@@ -106,6 +108,7 @@ mod garden {
             Self::RetryFreesNobody,
             Self::StatedIgnored,
             Self::ShutIgnored,
+            Self::EmptyAgain,
         ];
     }
 }

@@ -323,6 +323,9 @@ pub struct TaskSpec {
     /// where only `retries` says it, as in journals from before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_retries: Option<u32>,
+    /// How many tries in a row may follow one whose agent has changed nothing: the next is told the same. Absent as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_retries: Option<u32>,
 }
 
 /// Who works on a task from its next attempt on.

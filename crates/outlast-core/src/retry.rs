@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::class::{Class, Remedy};
 use crate::hash::fnv1a;
 use crate::record::Rung;
-use crate::task::{Attempt, Task};
+use crate::task::{Attempt, Phase, Task};
 
 /// How many attempts in a row may end by no fault of the task before it fails all the same: with the delays below this
 /// is more than a day of a world that does not work, and it ends a loop that no person sees.
@@ -43,6 +43,16 @@ pub(crate) fn is_dead_session(task: &Task, class: Class) -> bool {
     let died_at_once = |attempt: &Attempt| matches!(attempt.rung, Rung::Session(_)) && !attempt.has_asked;
     let is_its_own = matches!(class, Class::Startup | Class::Crash | Class::Unknown | Class::GaveUp);
     is_its_own && task.attempt().is_some_and(died_at_once)
+}
+
+/// Whether a check found that an agent which took its work for done has changed nothing.
+pub(crate) fn is_empty(task: &Task, class: Class) -> bool {
+    class == Class::GaveUp && matches!(task.phase, Phase::Verifying { .. })
+}
+
+/// What is said of a task whose agents change nothing again and again.
+pub(crate) fn empty_too_often(why: &str, empties: u32) -> String {
+    format!("{why}; {empties} attempts in a row ended so, and the next would be told the same")
 }
 
 /// What is said of a task that is lost again and again.

@@ -47,6 +47,9 @@ pub struct Task {
     /// How many attempts in a row never began (`startup`).
     #[serde(default)]
     pub startups: u32,
+    /// How many results in a row were empty: their agents took the work for done and had changed nothing.
+    #[serde(default)]
+    pub empties: u32,
     /// The commit its change is measured against, once a workspace exists.
     pub base: Option<Oid>,
     /// The CLI's session that a next attempt can continue.
@@ -275,6 +278,7 @@ impl Task {
             losses: 0,
             broken: 0,
             startups: 0,
+            empties: 0,
             base: None,
             session: None,
             checkpoint: None,

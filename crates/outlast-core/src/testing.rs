@@ -213,6 +213,7 @@ pub(crate) fn task_spec(settings: &[&str]) -> TaskSpec {
         retries: value(settings, "retries").map_or(0, |n| n.parse().unwrap()),
         needs_quota: value(settings, "quota").is_some(),
         startup_retries: value(settings, "startups").map(|n| n.parse().unwrap()),
+        empty_retries: value(settings, "empties").map(|n| n.parse().unwrap()),
     }
 }
 

@@ -99,6 +99,7 @@ fn facts_of_v1() -> Vec<Fact> {
         retries: 2,
         needs_quota: true,
         startup_retries: None,
+        empty_retries: None,
     };
     let run = RunSpec {
         plan: "9f".to_owned(),

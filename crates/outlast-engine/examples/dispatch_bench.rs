@@ -134,6 +134,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         retries: 0,
         needs_quota: false,
         startup_retries: None,
+        empty_retries: None,
     };
     let tasks = (0..tasks).map(|n| (TaskId::new(format!("t{n}")), task.clone())).collect();
     let started = Instant::now();

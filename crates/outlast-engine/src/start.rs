@@ -165,11 +165,15 @@ fn task_spec(context: &Context, plan: &Plan, task: &Task) -> Result<TaskSpec, Er
         accounts,
         retries: task.retries,
         startup_retries: Some(STARTUP_RETRIES),
+        empty_retries: Some(EMPTY_RETRIES),
     })
 }
 
 /// How many tries in a row follow one that never began: a program that hangs at its start twice does so each time.
 const STARTUP_RETRIES: u32 = 1;
+
+/// How many tries in a row follow one whose agent took its work for done and had changed nothing: it was told so once, and says so again.
+const EMPTY_RETRIES: u32 = 1;
 
 /// What it means for a task of a plan to be given to another of its agents.
 ///

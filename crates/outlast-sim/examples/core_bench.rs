@@ -165,6 +165,7 @@ fn start_run(
         retries: 2,
         needs_quota: false,
         startup_retries: None,
+        empty_retries: None,
     };
     let live = (run == "r").then(|| (TaskId::from("live"), spec()));
     let others = (0..tasks).map(|i| {

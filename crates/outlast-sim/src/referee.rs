@@ -57,6 +57,8 @@ struct TaskView {
     broken: u32,
     /// Attempts in a row that never began.
     startups: u32,
+    /// Checks in a row that found that nothing was changed.
+    empties: u32,
     /// Only a person can help.
     needs_person: bool,
     verified: bool,
@@ -100,7 +102,8 @@ impl TaskView {
     /// Whether no further try is allowed or of use.
     fn is_spent(&self, spec: &TaskSpec) -> bool {
         let never_begins = spec.startup_retries.is_some_and(|most| self.startups > most);
-        self.needs_person || self.tries > spec.retries || self.is_lost || never_begins
+        let does_nothing = spec.empty_retries.is_some_and(|most| self.empties > most);
+        self.needs_person || self.tries > spec.retries || self.is_lost || never_begins || does_nothing
     }
 
     /// An attempt failed, or the check of its work; `living` is the attempt.
@@ -109,6 +112,8 @@ impl TaskView {
         self.losses = if is_loss { self.losses + 1 } else { 0 };
         self.broken = if class == Class::CorruptSession { self.broken + 1 } else { 0 };
         self.startups = if class == Class::Startup { self.startups + 1 } else { 0 };
+        // A check has no living attempt.
+        self.empties = if class == Class::GaveUp && living.is_none() { self.empties + 1 } else { 0 };
         match class.remedy() {
             Remedy::Later if self.losses > LOSSES_FREE_MAX || self.broken > BROKEN_FREE_MAX => self.tries += 1,
             Remedy::Retry => {
@@ -190,7 +195,7 @@ impl Referee {
                     format!("{spot:?}: again after {view:?}")
                 })?;
                 (view.tries, view.free, view.losses, view.startups) = (0, 0, 0, 0);
-                (view.broken, view.needs_person, view.is_lost) = (0, false, false);
+                (view.broken, view.empties, view.needs_person, view.is_lost) = (0, 0, false, false);
                 Ok(())
             }
             Fact::Assigned(to) => {

@@ -147,6 +147,7 @@ impl TaskPlan {
             needs_quota: rng.chance(700),
             // Some tasks are of journals that do not know of it.
             startup_retries: (!task.is_multiple_of(3)).then_some(1),
+            empty_retries: (!task.is_multiple_of(3)).then_some(1),
         };
         Self { id: TaskId::new(format!("t{task}")), spec, needs, scope, accounts: accounts_wanted }
     }

@@ -31,6 +31,7 @@ const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::RetryFreesNobody, 1, EndState),
     (Bug::StatedIgnored, 23, StatedEndsKept),
     (Bug::ShutIgnored, 4, ClosedAccountsRespected),
+    (Bug::EmptyAgain, 124, TriesKept),
 ];
 
 #[test]

@@ -215,7 +215,7 @@ pub(super) const TASK: &[Key] = &[
         Integer,
         Some("2"),
         "0",
-        "How many more tries it has after the first, 0 to 20; only its own failures use one. One that never begins (no word, no request) is tried once more at most.",
+        "How many more tries it has after the first, 0 to 20; only its own failures use one. One that never begins (no word, no request), and one whose agent takes its work for done and has changed nothing, is tried once more at most.",
     ),
 ];
 

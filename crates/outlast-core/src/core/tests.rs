@@ -125,6 +125,32 @@ fn d05_what_never_begins_is_tried_once_more_however_many_tries_there_are() {
     assert_eq!((old.attempts, matches!(old.phase, Phase::Waiting { .. })), (3, true));
 }
 
+#[test]
+fn a_task_whose_agents_change_nothing_twice_in_a_row_is_given_up_with_tries_to_spare() {
+    let task = |journal: &str| core(journal).runs[&run()].tasks[0].clone();
+    let ends = |number: u32, class: &str| {
+        format!(
+            "\n a start {number}\n a exit {number} finished\n a ending {number} finished\n a ended {number}\n a fail {number} {class}"
+        )
+    };
+    let never = |number: u32| format!("\n a start {number}\n a ending {number} gave_up\n a ended {number}");
+    let once = format!("run\n task a retries=5 empties=1{}", ends(1, "gave_up"));
+    assert!(matches!(task(&once).phase, Phase::Waiting { .. }), "it is told so, and may do better");
+    let failed = task(&(once.clone() + &ends(2, "gave_up")));
+    assert_eq!((&failed.phase, failed.tries_used, failed.empties), (&Phase::Failed, 2, 2));
+    assert!(failed.last_failure.unwrap().why.contains("2 attempts in a row ended so"));
+    // Whoever ends otherwise in between begins a new row, and so does a person's word.
+    for between in [ends(2, "verify"), never(2)] {
+        let apart = task(&(once.clone() + &between + &ends(3, "gave_up")));
+        assert_eq!((apart.empties, matches!(apart.phase, Phase::Waiting { .. })), (1, true));
+    }
+    let again = task(&(once.clone() + &ends(2, "gave_up") + "\n a retry" + &ends(3, "gave_up")));
+    assert_eq!((again.empties, matches!(again.phase, Phase::Waiting { .. })), (1, true));
+    // A journal that does not know of it is read as it was written.
+    let old = task(&(once.replace(" empties=1", "") + &ends(2, "gave_up") + &ends(3, "gave_up")));
+    assert_eq!((old.attempts, matches!(old.phase, Phase::Waiting { .. })), (3, true));
+}
+
 /// The first task after these lines: what it is called, until when it waits, and how many of its tries are used.
 fn waits(journal: &str) -> (&'static str, Option<i64>, u32) {
     let task = &core(journal).runs[&run()].tasks[0];
@@ -265,6 +291,7 @@ fn added() -> impl Strategy<Value = Fact> {
             retries: 1,
             needs_quota,
             startup_retries: None,
+            empty_retries: None,
         })
     })
 }

@@ -210,7 +210,7 @@ impl Simulation<'_> {
             self.world.at_rest(spot, "its work is checked")?;
         }
         let verdict = if self.rng.chance(self.faults().verify_fails) {
-            Verdict::Failed { class: self.rng.pick(&[Class::Verify, Class::Scope]), why: "red".into() }
+            Verdict::Failed { class: self.rng.pick(&[Class::Verify, Class::Scope, Class::GaveUp]), why: "red".into() }
         } else {
             Verdict::Passed { result: oid("result", spot, number) }
         };

@@ -225,3 +225,16 @@ fn a06_whoever_goes_on_is_told_of_files_that_git_ignores_and_a_killed_attempt_ha
         assert!(!told.contains("cache.log") && !told.contains("node_modules"), "{resume}: {told}");
     }
 }
+
+#[test]
+fn an_agent_that_takes_its_work_for_done_and_has_changed_nothing_is_tried_once_more() {
+    let world = World::new();
+    let agent = "[agent.own]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"echo All done.\"]";
+    let keys = "writes = [\"parts/**\"]\nagent = \"own\"\nretries = 5";
+    world.plan(&Plan::new(agent).task("one", "", keys));
+    world.run(&["run", "--yes"]).ends(5);
+    let task = world.task("one");
+    assert_eq!((&task["cause"], &task["attempts"]), (&"gave_up".into(), &2.into()), "{task:#}");
+    assert!(text(&task["detail"]).contains("changing anything; 2 attempts in a row ended so"), "{task:#}");
+    world.nothing_is_left();
+}
