@@ -1,11 +1,13 @@
 //! What a plan says of tasks now, and did not when their run began: a run goes by the copy of its plan to its end, and whoever
 //! mends the plan and says `retry` has to be told (`docs/design/0040-retry-keeps-the-plan.md`).
 
+use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::load::argument;
 use outlast_config::read_plan;
 use outlast_core::plan::{Plan, Task};
 use outlast_core::run::Run;
-use outlast_core::{AgentName, TaskId};
+use outlast_core::task::Phase;
+use outlast_core::{AgentName, Class, TaskId};
 use outlast_engine::{RepoHome, load_plan, program_files, run_anew};
 use outlast_git::{UserRepo, word};
 
@@ -16,15 +18,9 @@ use crate::landed::names;
 /// Says what of these tasks has been changed since their run began, and is not taken up by it; nothing where nothing has, or
 /// the plan cannot be read as it is now.
 pub(crate) fn tell(given: &Given, home: &RepoHome, run: &Run, tasks: &[TaskId], agent: Option<&str>) {
-    let Ok(repository) = given.places.repository_of(home) else { return };
-    let Ok(before) = load_plan(home, &run.spec.plan) else { return };
-    let Some(now) = now(given, &repository, &before) else { return };
-    let changed: Vec<(&TaskId, Vec<String>)> = tasks
-        .iter()
-        .map(|task| (task, changes(&repository, run, &before, &now, task, agent)))
-        .filter(|(_, changes)| !changes.is_empty())
-        .collect();
+    let changed = changed(given, home, run, tasks, agent);
     let Some((_, first)) = changed.first() else { return };
+    let first: Vec<String> = first.iter().map(Change::words).collect();
     let ids: Vec<&TaskId> = changed.iter().map(|(task, _)| *task).collect();
     let only: Vec<String> = ids.iter().map(|task| word(task.as_str())).collect();
     say(&format!(
@@ -39,6 +35,102 @@ pub(crate) fn tell(given: &Given, home: &RepoHome, run: &Run, tasks: &[TaskId], 
     ));
 }
 
+/// Those of these tasks that failed by what has been changed since, with the command that takes it up: the run goes by what they
+/// failed by, and each try of them would be spent as the ones before.
+pub(crate) fn failed_by_what_is_mended(
+    given: &Given,
+    home: &RepoHome,
+    run: &Run,
+    tasks: &[TaskId],
+) -> Vec<(TaskId, Diagnostic)> {
+    let Ok(before) = load_plan(home, &run.spec.plan) else { return Vec::new() };
+    let failed = |task: &TaskId| {
+        let found = run.task(task).filter(|task| task.phase == Phase::Failed)?;
+        found.last_failure.as_ref().map(|failure| failure.class)
+    };
+    let refused = changed(given, home, run, tasks, None).into_iter().filter_map(|(task, changes)| {
+        let (class, of) = (failed(task)?, before.task(task)?);
+        let mended: Vec<String> =
+            changes.iter().filter(|change| change.is_where(class, &before, of)).map(Change::words).collect();
+        if mended.is_empty() {
+            return None;
+        }
+        let what = format!("`{task}` failed by what is another thing now ({class}): {}", mended.join(", "));
+        let why =
+            format!("run `{}` goes by its plan as it was when it began, and would fail by the same again", run.id);
+        let told = Diagnostic::error("task/mended-elsewhere", ExitCode::TasksFailed, what).because(why);
+        let name = word(task.as_str());
+        let anew = run_anew(home, run, &format!("--only {name}"));
+        let told = told.fix(format!("{anew}    # begun anew, in a run of its own"));
+        Some((
+            task.clone(),
+            told.fix(format!("outlast resume {} {name}    # all the same, by the plan as it was", run.id)),
+        ))
+    });
+    refused.collect()
+}
+
+/// What has been changed of each of these tasks of which anything has.
+fn changed<'t>(
+    given: &Given,
+    home: &RepoHome,
+    run: &Run,
+    tasks: &'t [TaskId],
+    agent: Option<&str>,
+) -> Vec<(&'t TaskId, Vec<Change>)> {
+    let Ok(repository) = given.places.repository_of(home) else { return Vec::new() };
+    let Ok(before) = load_plan(home, &run.spec.plan) else { return Vec::new() };
+    let Some(now) = now(given, &repository, &before) else { return Vec::new() };
+    let of = |task| (task, changes(&repository, run, &before, &now, task, agent));
+    tasks.iter().map(of).filter(|(_, changes)| !changes.is_empty()).collect()
+}
+
+/// Something of a task that is another thing now.
+enum Change {
+    /// A key of its own.
+    Key(&'static str),
+    /// Its agent, by its name.
+    Agent(AgentName),
+    /// What prepares each workspace.
+    Setup,
+    /// A file that its agent or its commands are started from.
+    File { path: String, is_committed: bool },
+}
+
+impl Change {
+    /// For people.
+    fn words(&self) -> String {
+        match self {
+            Self::Key(key) => format!("`{key}`"),
+            Self::Agent(name) => format!("agent `{name}`"),
+            Self::Setup => "`setup`".to_owned(),
+            Self::File { path, is_committed: true } => path.clone(),
+            Self::File { path, is_committed: false } => format!("{path} (commit it first)"),
+        }
+    }
+
+    /// Whether a task fails by this where it fails by that class.
+    fn is_where(&self, class: Class, plan: &Plan, task: &Task) -> bool {
+        let steps = || task.steps.iter().filter_map(|step| step.command.as_ref());
+        let checks = || plan.run.setup.iter().chain(&task.verify).chain(steps());
+        let program = || plan.agent(task).into_iter().flat_map(|agent| &agent.command);
+        match (class, self) {
+            (Class::Verify, Self::Key("verify"))
+            | (Class::NoProgram, Self::Key("verify" | "steps") | Self::Setup)
+            | (Class::Setup, Self::Setup)
+            | (Class::Startup | Class::Crash, Self::Agent(_) | Self::Key("agent"))
+            | (Class::Timeout, Self::Key("timeout" | "idle_timeout"))
+            | (Class::NoProgress, Self::Key("no_progress"))
+            | (Class::Scope, Self::Key("writes")) => true,
+            (Class::Verify, Self::File { path, .. }) => task.verify.iter().any(|text| text.contains(path)),
+            (Class::Setup, Self::File { path, .. }) => plan.run.setup.iter().any(|text| text.contains(path)),
+            (Class::NoProgram, Self::File { path, .. }) => checks().any(|text| text.contains(path)),
+            (Class::Startup | Class::Crash, Self::File { path, .. }) => program().any(|text| text.contains(path)),
+            _ => false,
+        }
+    }
+}
+
 /// The plan as its files are now.
 fn now(given: &Given, repository: &UserRepo, before: &Plan) -> Option<Plan> {
     let which = argument(repository.root(), &before.run.name)?;
@@ -46,7 +138,7 @@ fn now(given: &Given, repository: &UserRepo, before: &Plan) -> Option<Plan> {
     read_plan(&files, given.places.user_config().ok().as_ref()).plan
 }
 
-/// What of a task is another thing now, in words: keys of its own, its agent, what it is started from.
+/// What of a task is another thing now: keys of its own, its agent, what it is started from.
 fn changes(
     repository: &UserRepo,
     run: &Run,
@@ -54,27 +146,27 @@ fn changes(
     now: &Plan,
     id: &TaskId,
     agent: Option<&str>,
-) -> Vec<String> {
+) -> Vec<Change> {
     let (Some(old), Some(new)) = (before.task(id), now.task(id)) else { return Vec::new() };
-    let mut changes: Vec<String> = keys(old, new).into_iter().map(|key| format!("`{key}`")).collect();
+    let mut changes: Vec<Change> = keys(old, new).into_iter().map(Change::Key).collect();
     // One that it is given to by name is meant, whoever the plan names.
     let given = agent.map(AgentName::new).or_else(|| run.task(id).map(|task| task.spec.agent.clone()));
     let given = given.unwrap_or_else(|| old.agent.clone());
     if given == old.agent && old.agent != new.agent {
-        changes.push("`agent`".to_owned());
+        changes.push(Change::Key("agent"));
     } else if before.agents.get(&given) != now.agents.get(&given) {
-        changes.push(format!("agent `{given}`"));
+        changes.push(Change::Agent(given));
     }
     if before.run.setup != now.run.setup {
-        changes.push("`setup`".to_owned());
+        changes.push(Change::Setup);
     }
     let Ok(start) = commit(now, repository) else { return changes };
     let uncommitted = repository.uncommitted().unwrap_or_default();
     for file in program_files(before, old) {
         if uncommitted.contains(&file) {
-            changes.push(format!("{file} (commit it first)"));
+            changes.push(Change::File { path: file, is_committed: false });
         } else if repository.differs(&run.spec.base, &start, &file).unwrap_or(false) {
-            changes.push(file);
+            changes.push(Change::File { path: file, is_committed: true });
         }
     }
     changes

@@ -74,6 +74,10 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
     check(&journalled, run, &wanted)?;
     can_go_on(&given, &journalled.home, &id)?;
     plan_since::tell(&given, &journalled.home, run, &wanted, retry.agent.as_deref());
+    let left_out = match retry.agent {
+        Some(_) => false,
+        None => leave_mended(&given, &journalled.home, run, &mut wanted)?,
+    };
     let assign = match &retry.agent {
         Some(agent) => {
             let plan = load_plan(&journalled.home, &run.spec.plan)?;
@@ -82,10 +86,24 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
         }
         None => None,
     };
-    go_on(
-        given,
-        GoingOn { home: journalled.home, run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait },
-    )
+    let wish = GoingOn { home: journalled.home, run: id, assign, retry: wanted, budget: None, no_wait: retry.no_wait };
+    let ended = go_on(given, wish)?;
+    Ok(if left_out { ExitCode::worst([ended, ExitCode::TasksFailed]) } else { ended })
+}
+
+/// Leaves out, of tasks that are to be tried again, those that failed by what has been mended since and is not taken up; an error
+/// where nothing is left. Tells whether there was any.
+fn leave_mended(given: &Given, home: &RepoHome, run: &Run, wanted: &mut Vec<TaskId>) -> Result<bool, Failure> {
+    let mut mended = plan_since::failed_by_what_is_mended(given, home, run, wanted);
+    wanted.retain(|task| mended.iter().all(|(other, _)| other != task));
+    if wanted.is_empty() && !mended.is_empty() {
+        let (_, first) = mended.remove(0);
+        return Err(Failure::of_several(first, mended.into_iter().map(|(_, told)| told).collect()));
+    }
+    for (_, told) in &mended {
+        say(&format!("not tried again: {}\n  do:      {}", told.what, told.fix.join("\n      or:  ")));
+    }
+    Ok(!mended.is_empty())
 }
 
 /// What a resumed run works on: these tasks, or else whatever an agent is still to do.

@@ -68,3 +68,43 @@ fn a_plan_that_was_named_is_named_in_each_advice() {
         .says("outlast run slow --again ")
         .says("`outlast run slow` starts what is left");
 }
+
+#[test]
+fn retry_spends_no_try_where_what_failed_is_mended_in_a_plan_that_its_run_does_not_take() {
+    let bench = Bench::new();
+    let plan = |check: &str, goal: &str| {
+        format!(
+            "[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"echo $OUTLAST_ATTEMPT > $OUTLAST_TASK.txt\"]\n\
+             [defaults]\nretries = 0\n[[task]]\nid = \"one\"\ngoal = \"{goal}\"\nwrites = [\"one.txt\"]\nverify = [\"{check}\"]\n\
+             [[task]]\nid = \"two\"\ngoal = \"Do two.\"\nwrites = [\"two.txt\"]\nverify = [\"test -e gone\"]\n"
+        )
+    };
+    bench.plan(&plan("test -e nothing", "Do one."));
+    bench.run(&["run", "--yes"]).ends(5);
+    let attempts = || {
+        let status = bench.run(&["status", "--json"]).json("status");
+        let of = |at: usize| status["tasks"][at]["attempts"].as_u64().unwrap();
+        (status["run"].as_str().unwrap().to_owned(), of(0), of(1))
+    };
+    let (run, ..) = attempts();
+    // Another goal is no mend of a check: it is said, and tried.
+    bench.plan(&plan("test -e nothing", "Do one well."));
+    bench.run(&["retry", "one"]).ends(5).says("not taken up: `goal` of one");
+    assert_eq!(attempts(), (run.clone(), 2, 1));
+    bench.plan(&plan("test -e one.txt", "Do one."));
+    let told = bench
+        .run(&["retry", "one"])
+        .ends(5)
+        .says("error[task/mended-elsewhere]: `one` failed by what is another thing now (verify)");
+    told.says("do:      outlast run --only one ").says(&format!("or: outlast resume {run} one "));
+    assert_eq!(attempts(), (run.clone(), 2, 1), "no agent was paid");
+    assert_eq!(
+        bench.run(&["retry", "one", "--json"]).fails(5, "task/mended-elsewhere")["error"]["exit"],
+        "tasks_failed"
+    );
+    // Of several, the others are tried again, and whoever insists is heard.
+    bench.run(&["retry", "--all"]).ends(5).says("not tried again: `one` failed by what is another thing now");
+    assert_eq!(attempts(), (run.clone(), 2, 2));
+    bench.run(&["resume", &run, "one"]).ends(5).says("not taken up: `verify` of one");
+    assert_eq!(attempts(), (run, 3, 2));
+}
