@@ -195,17 +195,26 @@ pub async fn others_at_work(engine: &LoopHandle, run: &RunId) -> Result<Vec<RunI
     engine.look(others).await
 }
 
-/// Waits until nothing is being done with these tasks, or what is comes to nothing each time.
+/// Waits until nothing is being done with these tasks, or what is comes to nothing each time, or they would land after one with
+/// which that is so.
 ///
 /// # Errors
 /// As [`until_settled`].
 pub async fn until_tasks_settled(engine: &LoopHandle, run: &RunId, tasks: &[String]) -> Result<(), Error> {
     let ids: Vec<TaskId> = tasks.iter().map(TaskId::new).collect();
     let (held_up, run) = (engine.held_up().clone(), run.clone());
-    let is_held_up = move |run: &Run, task: &Task| held_up.why_of(&run.id, &task.id).is_some();
-    let rest =
-        move |run: &Run| ids.iter().filter_map(|id| run.task(id)).all(|task| is_at_rest(task) || is_held_up(run, task));
-    until(engine, move |core| core.run(&run).is_none_or(&rest).then_some(())).await
+    until(engine, move |core| {
+        let Some(run) = core.run(&run) else { return Some(()) };
+        let under_way: Vec<_> = core.desired().into_keys().filter(|key| key.run == run.id).collect();
+        let is_held_up = |task: &Task| held_up.why_of(&run.id, &task.id).is_some();
+        let waits_in_line = |task: &Task| {
+            let is_its_turn = under_way.iter().any(|key| key.task == task.id);
+            !is_its_turn && under_way.iter().any(|key| held_up.why(key).is_some())
+        };
+        let rests = |task: &Task| is_at_rest(task) || is_held_up(task) || waits_in_line(task);
+        ids.iter().filter_map(|id| run.task(id)).all(rests).then_some(())
+    })
+    .await
 }
 
 pub(crate) const fn is_at_rest(task: &Task) -> bool {

@@ -330,7 +330,11 @@ impl Sources<'_> {
         let asked: String = apart.iter().map(|(_, id)| format!("{id}\n")).collect();
         let known = self.head.into_iter().chain([self.base]).map(|id| format!("^{id}\n"));
         let asked = known.fold(asked, |asked, id| asked + &id);
-        let said = self.store.call().args(["rev-list", "--stdin"]).stdin(asked).ok()?;
+        let said = match self.store.call().args(["rev-list", "--stdin"]).stdin(asked).ok() {
+            // Nobody can tell what leads to what where a commit in between is lost.
+            Err(Error::Git { .. }) if self.store.has_lost() => return Ok(()),
+            said => said?,
+        };
         let outside: BTreeSet<&[u8]> = said.lines().collect();
         let there = apart.into_iter().filter(|(_, id)| outside.contains(id.to_string().as_bytes()));
         beside.notes.extend(there.map(|(name, id)| Note::PutAway { name: name.into(), commit: oid::of(id) }));

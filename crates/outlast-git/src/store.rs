@@ -246,6 +246,10 @@ impl Store {
 
 /// Makes a `HEAD` anew that holds nothing: nothing goes by what it says, and git takes a folder without it for no repository.
 fn mend_head(store: &Path) -> Result<()> {
+    // One that somebody has moved away is not begun anew in its place.
+    if !store.join("objects").is_dir() {
+        return Ok(());
+    }
     let head = store.join("HEAD");
     if std::fs::metadata(&head).is_ok_and(|file| file.len() > 0) { Ok(()) } else { durable::write(&head, HEAD, 0o644) }
 }

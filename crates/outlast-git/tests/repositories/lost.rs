@@ -100,6 +100,32 @@ fn h15_a_task_goes_on_from_its_workspace_although_its_last_checkpoint_is_lost() 
 }
 
 #[test]
+fn h15_a_history_that_nobody_has_whole_any_more_keeps_no_tree_from_being_kept() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    let commit = |name: &str| {
+        write(path, name, name);
+        git(path, &["add", "--all"]);
+        git(path, &["commit", "-qm", name]);
+        git(path, &["rev-parse", "HEAD"])
+    };
+    let first = commit("first");
+    git(path, &["checkout", "-q", "-b", "other"]);
+    commit("apart");
+    git(path, &["checkout", "-q", "-"]);
+    commit("second");
+    let kept = world.checkpoint(&workspace, "t");
+    empty(&world, &[&first]);
+    fs::remove_file(path.join(".git/objects").join(&first[..2]).join(&first[2..])).unwrap();
+    let world = reopened(world);
+    write(path, "later.txt", "later\n");
+    let spec = world.checkpoint_spec("t", Some(&kept));
+    let next = workspace.checkpoint(&world.store, &world.user, &spec).unwrap();
+    assert_eq!(world.text(&next.commit, "later.txt"), "later");
+}
+
+#[test]
 fn h15_what_is_put_back_by_hand_is_lost_no_more() {
     let world = World::new();
     let workspace = world.workspace("t");
