@@ -69,6 +69,7 @@ impl Repositories {
     pub(crate) fn open(home: &RepoHome, user: UserRepo) -> Result<Self, Error> {
         let store = Store::open_or_init(&home.store(), &user)?;
         emptied_refs::mend(&store, &home.journal())?;
+        emptied_refs::forget_lost(&store, &user, &home.journal())?;
         let settings = AtomicU64::new(user.config_fingerprint()?);
         Ok(Self { integration: Integration::new(home.integration()), user, store, home: home.clone(), settings })
     }

@@ -60,14 +60,32 @@ impl Store {
         }
         let batch = self.objects().batch()?;
         lost.retain(|id| !batch.holds(id));
-        write(&self.path().join(LOST), &self.needed(user, lost)?)?;
+        write(&self.path().join(LOST), &self.needed(user, lost, &|_| false)?)?;
         durable::remove(&sought)
     }
 
+    /// Forgets what is lost and nothing but refs lead to that are over, by their names.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn forget_lost(&self, user: &UserRepo, is_over: &dyn Fn(&str) -> bool) -> Result<()> {
+        let mut lost = read(&self.path().join(LOST))?;
+        let batch = self.objects().batch()?;
+        lost.retain(|id| !batch.holds(id));
+        if lost.is_empty() { Ok(()) } else { write(&self.path().join(LOST), &self.needed(user, lost, is_over)?) }
+    }
+
     /// Those of the lost objects that a ref of ours still leads to: without the others, their tasks have gone on.
-    fn needed(&self, user: &UserRepo, lost: BTreeSet<ObjectId>) -> Result<BTreeSet<ObjectId>> {
+    fn needed(
+        &self,
+        user: &UserRepo,
+        lost: BTreeSet<ObjectId>,
+        is_over: &dyn Fn(&str) -> bool,
+    ) -> Result<BTreeSet<ObjectId>> {
         let mut tips = BTreeSet::new();
-        for file in emptied::all_refs(self.path())? {
+        let counts =
+            |file: &PathBuf| file.strip_prefix(self.path()).ok().and_then(Path::to_str).is_none_or(|n| !is_over(n));
+        for file in emptied::all_refs(self.path())?.into_iter().filter(counts) {
             let text = durable::read(&file)?.unwrap_or_default();
             // Where one says nothing that can be read, nobody can tell what it leads to.
             let Ok(id) = oid::parse_text(String::from_utf8_lossy(&text).trim()) else { return Ok(lost) };
@@ -92,7 +110,10 @@ impl Store {
     }
 
     /// Whether objects are missed that a ref leads to.
-    pub(crate) fn misses_any(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// A folder of the store cannot be read.
+    pub fn misses_any(&self) -> Result<bool> {
         Ok(!missing(self.path())?.is_empty() || !emptied::refs(self.path())?.is_empty())
     }
 

@@ -71,6 +71,9 @@ fn h15_verified_work_lands_with_every_object_of_the_store_lost_and_is_not_paid_f
         assert_eq!(world.repo.text(&["show", &format!("{}:{file}", world.target())]).unwrap(), text);
     }
     assert_eq!([world.task("one")["attempts"].as_u64(), world.task("two")["attempts"].as_u64()], [Some(1); 2]);
+    assert!(doctor(&world).is_some(), "its checkpoints are lost");
+    world.run(&["clean"]).ends(0);
+    assert_eq!(doctor(&world), None, "nobody needs what led to work that has landed");
     world.nothing_is_left();
 }
 
