@@ -9,8 +9,18 @@ use crate::{Error, Result};
 
 /// Replaces the file at `path` by `bytes`; a reader sees the old file or the new one, also after a power cut.
 pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    create_dirs(path.parent().unwrap_or(Path::new(".")))?;
+    replace(path, bytes, mode)
+}
+
+/// As [`write`], of a file below `root`, which is not made: one that somebody moves away meanwhile is not begun anew in its place.
+pub(crate) fn write_below(root: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    create_dirs_below(root, path.parent().unwrap_or(root))?;
+    replace(path, bytes, mode)
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    create_dirs(folder)?;
     let mut temp = tempfile::Builder::new()
         .prefix(".outlast-")
         .permissions(Permissions::from_mode(mode))
@@ -33,6 +43,19 @@ pub(crate) fn create_dirs(folder: &Path) -> Result<()> {
     }
     match std::fs::create_dir(folder) {
         Ok(()) => parent.map_or(Ok(()), sync_dir),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(Error::io("create", folder)(e)),
+    }
+}
+
+fn create_dirs_below(root: &Path, folder: &Path) -> Result<()> {
+    if folder.is_dir() || folder == root {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(root);
+    create_dirs_below(root, parent)?;
+    match std::fs::create_dir(folder) {
+        Ok(()) => sync_dir(parent),
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(e) => Err(Error::io("create", folder)(e)),
     }
@@ -85,5 +108,26 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
         Ok(paths) => Ok(paths),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(Error::io("read", folder)(e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_moved_away_is_not_begun_anew_by_a_write_below_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("store.git");
+        let file = root.join("refs/outlast/run/task/1");
+        assert!(write_below(&root, &file, b"x", 0o644).is_err());
+        assert!(!root.exists());
+        std::fs::create_dir(&root).unwrap();
+        write_below(&root, &file, b"x", 0o644).unwrap();
+        write_below(&root, &root.join("HEAD"), b"y", 0o644).unwrap();
+        assert_eq!(
+            (read(&file).unwrap().unwrap(), read(&root.join("HEAD")).unwrap().unwrap()),
+            (vec![b'x'], vec![b'y'])
+        );
     }
 }

@@ -200,7 +200,7 @@ impl Store {
     }
 
     pub(crate) fn keep_tips(&self, run: &RunId, text: &str) -> Result<()> {
-        durable::write(&self.tips_file(run), text.as_bytes(), 0o644)
+        durable::write_below(&self.path, &self.tips_file(run), text.as_bytes(), 0o644)
     }
 
     pub(crate) fn read_ref(&self, name: &str) -> Result<Option<ObjectId>> {
@@ -240,7 +240,7 @@ impl Store {
         if self.read_ref(name)? == Some(id) {
             return Ok(());
         }
-        durable::write(&self.path.join(name), format!("{id}\n").as_bytes(), 0o644)
+        durable::write_below(&self.path, &self.path.join(name), format!("{id}\n").as_bytes(), 0o644)
     }
 }
 
@@ -251,7 +251,11 @@ fn mend_head(store: &Path) -> Result<()> {
         return Ok(());
     }
     let head = store.join("HEAD");
-    if std::fs::metadata(&head).is_ok_and(|file| file.len() > 0) { Ok(()) } else { durable::write(&head, HEAD, 0o644) }
+    if std::fs::metadata(&head).is_ok_and(|file| file.len() > 0) {
+        Ok(())
+    } else {
+        durable::write_below(store, &head, HEAD, 0o644)
+    }
 }
 
 /// The ref that an attempt's checkpoints move forward.
