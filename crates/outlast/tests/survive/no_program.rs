@@ -3,6 +3,9 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
+use nix::sys::signal::Signal;
+use outlast_testkit::provider::{Fault, Rule, Script, When};
+
 use crate::world::{Plan, World};
 
 const PART: &str = "write parts/one.txt \"part one\\n\"";
@@ -62,4 +65,33 @@ fn a_script_that_an_agent_wrote_is_an_agents_to_mend() {
     world.run(&["run", "--yes"]).ends(5);
     let task = world.task("one");
     assert_eq!((&task["cause"], &task["attempts"]), (&"verify".into(), &3.into()), "{task:#}");
+}
+
+#[test]
+fn agents_whose_program_is_being_replaced_wait_for_it_and_use_no_try() {
+    let stuck = Fault::Hold { seconds: None };
+    let rule = Rule { when: When { step: Some(2), ..When::default() }, fault: stuck, times: Some(1) };
+    let mut world = World::with_script(Script::default().with_fault(rule));
+    let bin = world.env.root().join("bin");
+    let program = bin.join("my-agent");
+    fs::create_dir(&bin).unwrap();
+    fs::write(&program, format!("#!/bin/sh\nexec '{}' __agent \"$@\"\n", env!("CARGO_BIN_EXE_outlast"))).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    world.env.prepend_path(&bin).unwrap();
+    let mine = "[agent.mine]\nkind = \"command\"\naccounts = [\"main\"]\ncommand = [\"my-agent\", \"{goal_file}\"]";
+    let keys = format!("agent = \"mine\"\nretries = 0\nwrites = [\"parts/**\"]\n{mine}");
+    world.plan(&Plan::new("land = \"auto\"").task("one", PART, &keys));
+    let run = world.start(&["run", "--yes"]);
+    world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
+    run.signal(Signal::SIGTERM);
+    run.end();
+
+    let away = bin.join("being-installed");
+    fs::rename(&program, &away).unwrap();
+    let mut resumed = world.start(&["resume"]);
+    resumed.until(&["no try is used", "is not on the PATH"]);
+    fs::rename(&away, &program).unwrap();
+    resumed.end().ends(0);
+    world.all_are("landed");
+    world.nothing_is_left();
 }
