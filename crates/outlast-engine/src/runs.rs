@@ -1,10 +1,12 @@
 //! Waiting for a run, or for some of its tasks, to come to rest.
 
 use outlast_api::{Diagnostic, ExitCode};
+use outlast_core::class::Remedy;
 use outlast_core::desired::Step;
 use outlast_core::driver::Parks;
+use outlast_core::explain::Why;
 use outlast_core::run::{Mode, Run};
-use outlast_core::task::{Phase, Stage, Task};
+use outlast_core::task::{Failure, Phase, Stage, Task};
 use outlast_core::{Core, RunId, TaskId, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -133,9 +135,15 @@ pub async fn leave_waiting(engine: &LoopHandle, run: &RunId) -> Result<bool, Err
 }
 
 /// Whether a run goes on by itself when something that all that is left of it waits for is over. One that was paused or
-/// stopped does not: it is at rest, or on its way there.
+/// stopped does not: it is at rest, or on its way there. The breath that a task takes between two of its own tries is no wait:
+/// they are what whoever need not wait has asked for.
 pub fn only_waits(core: &Core, run: &Run, now: Timestamp) -> bool {
-    run.mode == Mode::Running && state(core, run, now) == "parked"
+    let breathes = |task: &Task| {
+        let is_its_own = |failure: &Failure| failure.class.remedy() == Remedy::Retry;
+        let why = core.explain(&run.id, &task.id, now);
+        matches!(why, Some(Why::Retry { failure: Some(failure), .. }) if is_its_own(&failure))
+    };
+    run.mode == Mode::Running && state(core, run, now) == "parked" && !run.tasks.iter().any(breathes)
 }
 
 /// Whether anything is being parked here.

@@ -303,6 +303,19 @@ fn what_is_left_starts_from_what_has_landed_or_does_not_start() {
 }
 
 #[test]
+fn who_need_not_wait_gets_every_try_of_a_task_that_fails_by_itself() {
+    let bench = Bench::new();
+    // A command that asks nobody for anything is tried again after a second, and after two more.
+    let third = "case \"$OUTLAST_ATTEMPT\" in *.3) echo x > t.txt;; *) exit 1;; esac";
+    bench.plan(&format!(
+        "[run]\nland = \"auto\"\n[agent.a]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", '''{third}''']\n\
+         [[task]]\nid = \"t\"\ngoal = \"g\"\nwrites = [\"t.txt\"]\nretries = 2\n"
+    ));
+    bench.run(&["run", "--yes", "--no-wait"]).ends(0);
+    assert_eq!((states(&bench), attempts(&bench)), (vec!["landed".to_owned()], vec![3]));
+}
+
+#[test]
 fn nobody_waits_without_wanting_to_for_a_task_that_is_to_be_tried_later() {
     let bench = Bench::new();
     let later = "case \"$OUTLAST_ATTEMPT\" in *.1) exit 75;; *) echo x > t.txt;; esac";
