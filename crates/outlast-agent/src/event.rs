@@ -181,6 +181,11 @@ impl Summary {
         event.or_else(|| reset::reported(report, said))
     }
 
+    /// Whether anything stands in its error output.
+    pub fn has_complained(&self) -> bool {
+        !self.complaints.is_empty()
+    }
+
     /// Whether all it has done is to say that it waits for its standard input, which is at its end: it never begins.
     pub const fn waits_for_input(&self) -> bool {
         self.opening.waits_for_input() && !self.has_begun()

@@ -77,7 +77,10 @@ pub(crate) fn of(adapter: &dyn Adapter, task: &plan::Task, output: &Output, left
             let limit = written(task.idle_timeout);
             return over(Class::Timeout, &format!("it was silent longer than its `idle_timeout`, {limit}"));
         }
-        (ExitReason::StartTimeout, _) => return over(Class::Startup, &never_began(task.timeout)),
+        (ExitReason::StartTimeout, _) => {
+            let silence = (!output.summary.has_complained()).then_some(task.idle_timeout);
+            return over(Class::Startup, &never_began(task.timeout, silence));
+        }
         (ExitReason::LaunchFailed, _) => return alone(failed(Class::Startup, detail)),
         (ExitReason::ListenerLost | ExitReason::ShimTerminated, _) => {
             return alone(failed(Class::Vanished, "its shim was ended"));
@@ -156,12 +159,16 @@ fn unanswered(unbegun: Unbegun<'_>, task: &plan::Task, why: &str) -> String {
     }
 }
 
-/// What is said of an agent that was waited for in vain at its start: for how long, and which key says so.
-fn never_began(timeout: Duration) -> String {
-    let limit = written(start_timeout(timeout));
-    let of =
-        if timeout < START_TIMEOUT { "the task's `timeout`" } else { "the most there is; a shorter `timeout` cuts it" };
-    format!("it neither said nor asked anything for {limit} after its start ({of})")
+/// What is said of an agent that was waited for in vain at its start: for how long, and which key says so. One that has not
+/// even complained is not waited for longer than it may be silent.
+fn never_began(timeout: Duration, silence: Option<Duration>) -> String {
+    let start = start_timeout(timeout);
+    let (limit, of) = match silence {
+        Some(silence) if silence < start => (silence, "the task's `idle_timeout`"),
+        _ if timeout < START_TIMEOUT => (start, "the task's `timeout`"),
+        _ => (start, "the most there is; a shorter `timeout` cuts it"),
+    };
+    format!("it neither said nor asked anything for {} after its start ({of})", written(limit))
 }
 
 /// A duration as a plan writes it.
@@ -250,10 +257,15 @@ mod tests {
     #[test]
     fn a_limit_is_told_with_its_length_and_its_key() {
         assert_eq!(
-            never_began(Duration::from_secs(5)),
+            never_began(Duration::from_secs(5), None),
             "it neither said nor asked anything for 5s after its start (the task's `timeout`)"
         );
-        assert!(never_began(Duration::from_secs(1200)).contains("for 2m after its start (the most there is"));
+        let of = |timeout, silence| never_began(Duration::from_secs(timeout), Some(Duration::from_secs(silence)));
+        assert!(of(1200, 600).contains("for 2m after its start (the most there is"));
+        assert!(of(1200, 3).ends_with("for 3s after its start (the task's `idle_timeout`)"));
+        assert!(of(5, 5).ends_with("for 5s after its start (the task's `timeout`)"));
+        // It has complained, and was waited for till then.
+        assert!(never_began(Duration::from_secs(1200), None).contains("for 2m after its start (the most there is"));
         let times = [1, 90, 1200, 3600, 5405].map(|seconds| written(Duration::from_secs(seconds)));
         assert_eq!(times, ["1s", "1m30s", "20m", "1h", "1h30m5s"]);
     }

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::world::{Plan, World, text};
 
 /// A plan whose only agent is this shell command; it asks no model.
@@ -15,7 +17,7 @@ fn shell(command: &str, keys: &str) -> Plan {
     Plan::new(&agent).task("one", "", &format!("writes = [\"parts/**\"]\nagent = \"shell\"\n{keys}"))
 }
 
-fn ends_with(plan: &Plan, cause: &str, attempts: u64) {
+fn ends_with(plan: &Plan, cause: &str, attempts: u64) -> Value {
     let world = World::new();
     world.plan(plan);
     world.run(&["run", "--yes"]).ends(5);
@@ -23,6 +25,7 @@ fn ends_with(plan: &Plan, cause: &str, attempts: u64) {
     assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &cause.into()), "{task:#}");
     assert_eq!(task["attempts"], attempts, "{task:#}");
     world.nothing_is_left();
+    task
 }
 
 #[test]
@@ -42,7 +45,8 @@ fn d05_an_agent_that_never_says_a_word_failed_at_the_start_after_one_more_try() 
     }
     ends_with(&shell("sleep 1000", "retries = 0\ntimeout = \"1s\""), "startup", 1);
     // However short a silence is allowed.
-    ends_with(&shell("sleep 1000", "retries = 20\nidle_timeout = \"1s\""), "startup", 2);
+    let task = ends_with(&shell("sleep 1000", "retries = 20\nidle_timeout = \"1s\""), "startup", 2);
+    assert!(text(&task["detail"]).contains("for 1s after its start (the task's `idle_timeout`)"), "{task:#}");
 }
 
 #[test]
