@@ -24,7 +24,7 @@ pub fn classify(status: Option<u16>, text: &str) -> Class {
         Some(402) => Class::Billing,
         Some(429 | 400 | 403) | None if says(BILLING) => Class::Billing,
         // Some providers answer an exhausted window with 403 instead of 429.
-        Some(429 | 403) | None if says(WINDOW) => Class::WindowQuota,
+        Some(429 | 403) | None if says(WINDOW) || names_a_limit(&text) => Class::WindowQuota,
         Some(401 | 403) => Class::Auth,
         Some(429) => Class::MinuteLimit,
         Some(500..=599) => Class::Overload,
@@ -50,6 +50,76 @@ pub(crate) fn is_limit_alone(text: &str) -> bool {
         more => more < LINES_MAX && text.len() <= 2 * LENGTH_MAX && reported(first).is_some_and(is_limit),
     }
 }
+
+/// Whether a sentence begins with "you've hit your … limit", of whatever window or model: "You've hit your Opus limit". What is
+/// no window's limit is named, and words that nobody knows count only before a time to come back at.
+fn names_a_limit(text: &str) -> bool {
+    const BETWEEN_MAX: usize = 4;
+    let text = text.replace('’', "'");
+    let begins =
+        ["you've hit your ", "you hit your ", "you have hit your ", "you've reached your ", "you have reached your "];
+    let is_begin = |at: usize| {
+        let before =
+            text[..at].trim_end_matches(|c: char| !c.is_alphanumeric() && !matches!(c, ':' | ']' | ')' | ',' | '`'));
+        // After nothing, a status, or a name: what is one of an error or has no words, and not a sentence about it.
+        let is_name = before.ends_with([':', ']', ')'])
+            && (["error", "fatal", "{"].iter().any(|name| before.contains(name)) || !before.contains(' '));
+        let status = before.rsplit(' ').next().and_then(|word| word.parse::<u16>().ok());
+        before.is_empty() || is_name || status.is_some_and(|status| (400..600).contains(&status))
+    };
+    begins.iter().flat_map(|begin| text.match_indices(begin)).filter(|(at, _)| is_begin(*at)).any(|(at, begin)| {
+        let rest = &text[at + begin.len()..];
+        let mut between = Vec::new();
+        for word in rest.split_whitespace().take(BETWEEN_MAX + 1) {
+            let bare = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+            if bare.starts_with("limit") && bare.len() <= "limits".len() || word.starts_with("limit\"") {
+                let is_told = rest.contains("reset") || rest.contains(" again ");
+                return !between.iter().any(|word| OTHERS.contains(word))
+                    && (is_told || between.iter().any(|word| WINDOWS.contains(word)));
+            }
+            // Another sentence has begun.
+            if bare.len() < word.len() {
+                return false;
+            }
+            between.push(bare);
+        }
+        false
+    })
+}
+
+/// Words of a window, or of what has one.
+const WINDOWS: &[&str] = &[
+    "session", "hourly", "daily", "weekly", "monthly", "yearly", "annual", "opus", "sonnet", "haiku", "spend",
+    "spending",
+];
+/// Words of limits that are over in a minute, or that no waiting ends.
+const OTHERS: &[&str] = &[
+    "rate",
+    "minute",
+    "concurrency",
+    "concurrent",
+    "request",
+    "requests",
+    "token",
+    "tokens",
+    "context",
+    "output",
+    "input",
+    "length",
+    "turn",
+    "turns",
+    "step",
+    "steps",
+    "tool",
+    "size",
+    "file",
+    "upload",
+    "memory",
+    "disk",
+    "storage",
+    "time",
+    "retry",
+];
 
 /// The class of a failure that came without a status.
 fn in_words(says: &dyn Fn(&[&str]) -> bool) -> Class {
@@ -156,6 +226,22 @@ mod tests {
                 Class::WindowQuota,
             ),
             (None, "You're out of extra usage · resets 9am (UTC)", Class::WindowQuota),
+            (None, "You've hit your monthly limit · resets Dec 9 at 5pm (UTC)", Class::WindowQuota),
+            (None, "You’ve reached your monthly limit · resets Dec 9", Class::WindowQuota),
+            (None, "ERROR: You've hit your Opus limit · resets 5pm (UTC)", Class::WindowQuota),
+            (None, "You've hit your Made-up Model limit · resets 5pm (UTC)", Class::WindowQuota),
+            (None, "You've hit your org's monthly spend limit", Class::WindowQuota),
+            (Some(429), r#"{"error":{"message":"You've hit your org's monthly spend limit."}}"#, Class::WindowQuota),
+            (Some(403), "Error code: 403 - You've hit your org's monthly spend limit", Class::WindowQuota),
+            (None, "API Error: 429 You've hit your Opus limit · resets 5pm (UTC)", Class::WindowQuota),
+            (None, "The banner now reads: You've hit your Opus limit · resets 5pm (UTC)", Class::Unknown),
+            (None, "You've hit your rate limit", Class::MinuteLimit),
+            (Some(429), "You've reached your organization's concurrency limit, try again in 5s", Class::MinuteLimit),
+            (Some(429), "You've reached your daily token limit per minute", Class::MinuteLimit),
+            (None, "You've reached your upload limit", Class::Unknown),
+            (None, "You've hit your stride. The monthly limit is shown again and resets", Class::Unknown),
+            (None, "The page says you've hit your monthly limit, and when it resets", Class::Unknown),
+            (None, "expected \"You've hit your Opus limit\"", Class::Unknown),
             (Some(529), "", Class::Overload),
             (Some(500), "", Class::Overload),
             (Some(400), "prompt is too long: 3 tokens > 2 maximum", Class::ContextOverflow),

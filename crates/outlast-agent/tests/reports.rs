@@ -214,6 +214,9 @@ fn a01_a09_a11_what_a_program_prints_last_of_its_provider_is_the_cause() {
         ),
         ("You've hit your limit · resets 5pm (UTC)\n", "", window, five),
         ("You've hit your usage limit.\nTry again in 5 hours.\n", "", window, five),
+        ("You've hit your Opus limit · resets 5pm (UTC)\n", "", window, five),
+        ("", "You've reached your monthly limit · resets Jul 8 at 5pm (UTC)", window, five),
+        ("You've hit your org's monthly spend limit\n", "", window, None),
         ("", "ThrottlingException: Too many tokens, try again in 5 hours.\nclosing", minute, five),
         ("", "Error: connect ECONNREFUSED 127.0.0.1:5432", Some(Class::Crash), None),
     ] {
