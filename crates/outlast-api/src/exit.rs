@@ -32,6 +32,8 @@ pub enum ExitCode {
     Provider,
     /// 12: this host cannot: disk, missing agent, sandbox level, an engine that runs already.
     Host,
+    /// 129: the terminal is gone; the work is saved.
+    HungUp,
     /// 130: interrupted; the work is saved.
     Interrupted,
     /// 143: terminated; the work is saved.
@@ -69,6 +71,7 @@ impl ExitCode {
             Self::Journal => 10,
             Self::Provider => 11,
             Self::Host => 12,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }
@@ -84,8 +87,8 @@ impl ExitCode {
 #[cfg(test)]
 mod tests {
     use super::ExitCode::{
-        Budget, Conflict, Defect, Host, Interrupted, Journal, NotFound, Ok, Plan, Provider, Repository, TasksFailed,
-        Terminated, Usage, Waiting,
+        Budget, Conflict, Defect, Host, HungUp, Interrupted, Journal, NotFound, Ok, Plan, Provider, Repository,
+        TasksFailed, Terminated, Usage, Waiting,
     };
     use super::*;
 
@@ -105,6 +108,7 @@ mod tests {
             (Journal, 10),
             (Provider, 11),
             (Host, 12),
+            (HungUp, 129),
             (Interrupted, 130),
             (Terminated, 143),
         ];

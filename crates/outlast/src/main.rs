@@ -17,6 +17,7 @@ mod remote;
 mod same;
 mod selection;
 mod session;
+mod signals;
 mod text;
 mod typed;
 mod unfinished;

@@ -12,7 +12,6 @@ use outlast_engine::{
     TRIED_AGAIN, Trouble, leave_at_rest, leave_waiting, not_all_kept, others_at_work, park_waiting, perform,
     unless_full, until_held_up, until_parked, until_settled,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -22,6 +21,7 @@ use crate::failure::Failure;
 use crate::live;
 use crate::places::Places;
 use crate::selection::Journalled;
+use crate::signals::Signals;
 use crate::text::{self, budget, screen};
 
 /// How a command stays with a run.
@@ -61,29 +61,25 @@ pub(crate) struct Watch {
     troubles: Option<broadcast::Receiver<Trouble>>,
     /// What was last told of each task's trouble.
     told: BTreeMap<Option<TaskId>, String>,
-    signals: Signals,
+    signals: Wishes,
 }
 
 /// How soon a signal comes again that is still the same wish: `timeout` sends its own twice, one right after the other, and
 /// a key that is held down sends many.
 const SAME_WISH: Duration = Duration::from_secs(1);
 
-/// The signals by which a person asks for the end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
+/// The signals by which a person asks for the end, each wish once.
+struct Wishes {
+    signals: Signals,
     /// When the last one came that was no repetition.
     last: Option<Instant>,
 }
 
-impl Signals {
+impl Wishes {
     /// Waits for a signal that is no repetition of the last one; gives the exit code of whoever ends by it.
     async fn next(&mut self) -> ExitCode {
         loop {
-            let code = tokio::select! {
-                _ = self.interrupt.recv() => ExitCode::Interrupted,
-                _ = self.terminate.recv() => ExitCode::Terminated,
-            };
+            let code = self.signals.next().await;
             if self.last.is_none_or(|last| last.elapsed() >= SAME_WISH) {
                 self.last = Some(Instant::now());
                 return code;
@@ -94,16 +90,12 @@ impl Signals {
 
 impl Watch {
     pub(crate) fn new(engine: &Engine) -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| cannot(&format!("no signals: {error}")));
+        let signals = Signals::listen().map_err(|error| cannot(&format!("no signals: {error}")))?;
         Ok(Self {
             records: engine.handle().subscribe(),
             troubles: engine.troubles(),
             told: BTreeMap::new(),
-            signals: Signals {
-                interrupt: listen(SignalKind::interrupt())?,
-                terminate: listen(SignalKind::terminate())?,
-                last: None,
-            },
+            signals: Wishes { signals, last: None },
         })
     }
 
@@ -165,7 +157,12 @@ impl Watch {
         };
         let home = engine.home().clone();
         engine.close().await?;
-        let status = show(home, run, stay, places)?;
+        let shown = show(home, run, stay, places);
+        // The terminal that is gone takes no words, and all that was asked for is done.
+        if interrupted == Some(ExitCode::HungUp) {
+            return Ok(ExitCode::HungUp);
+        }
+        let status = shown?;
         Ok(interrupted.unwrap_or_else(|| exit_code(&status)))
     }
 

@@ -11,7 +11,6 @@ use outlast_engine::{
     put_away, run_anew, unless_full, until_parked,
 };
 use outlast_git::{quoted, word};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunSelection, TaskSelection};
 use crate::commands::status::{now, view};
@@ -21,6 +20,7 @@ use crate::places::Places;
 use crate::remote;
 use crate::selection::{Journalled, needs_first, tasks};
 use crate::session::block_on;
+use crate::signals::Signals;
 use crate::text::screen::{fixes, short, task_style};
 use crate::text::{BOLD, shown, styled};
 
@@ -357,16 +357,10 @@ fn left_alive(home: &RepoHome, run: &RunId, holder: &Holder) -> Result<bool, Fai
 
 /// Waits for a signal that ends a command, and says what is said then.
 async fn interrupted() -> Result<Failure, Failure> {
-    let listen = |kind| {
-        signal(kind).map_err(|error| {
-            Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, format!("no signals: {error}")))
-        })
-    };
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let code = tokio::select! {
-        _ = interrupt.recv() => ExitCode::Interrupted,
-        _ = terminate.recv() => ExitCode::Terminated,
-    };
+    let mut signals = Signals::listen().map_err(|error| {
+        Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, format!("no signals: {error}")))
+    })?;
+    let code = signals.next().await;
     let what = "it was interrupted; what was asked for is on record, and the next command that needs an engine goes on";
     Ok(Diagnostic::error("command/interrupted", code, what).fix("outlast status").into())
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_engine::{Engine, Full, Setup, diagnostic, full};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Gateway;
 use crate::commands::{Given, print_json, say};
 use crate::failure::Failure;
 use crate::session::{accounts, block_on_one_thread};
+use crate::signals::Signals;
 
 pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failure> {
     if !gateway.listen.ip().is_loopback() {
@@ -53,11 +53,9 @@ pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failu
         say(&format!("ANTHROPIC_BASE_URL=http://{address}  OPENAI_BASE_URL=http://{address}/v1"));
         let failed =
             |error: std::io::Error| Failure::from(Diagnostic::error("host/cannot", ExitCode::Host, error.to_string()));
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut signals = Signals::listen().map_err(failed)?;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = signals.next() => {}
             () = until_over(&engine) => {}
         }
         let over = engine.is_over();

@@ -101,8 +101,8 @@ fn a_resume_in_the_moment_an_engine_leaves_is_not_lost() {
 }
 
 #[test]
-fn an_interrupted_run_saves_its_work_and_says_130_or_143() {
-    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+fn an_interrupted_run_saves_its_work_and_says_129_130_or_143() {
+    for (signal, code) in [(Signal::SIGHUP, 129), (Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let world = stuck_in_the_second_turn();
         let run = world.start(&["run", "--yes"]);
         in_the_second_turn(&world);
@@ -113,6 +113,38 @@ fn an_interrupted_run_saves_its_work_and_says_130_or_143() {
         parked_with_its_work(&world);
         goes_on(&world);
     }
+}
+
+/// A shell that does something first and then is `outlast run --yes`.
+fn run_by_shell(world: &World, first: &str) -> Running {
+    let inner = world.command(&["run", "--yes"]);
+    let mut shell = world.env.command("sh");
+    shell.args(["-c", &format!("{first}; exec \"$0\" \"$@\"")]).arg(inner.get_program()).args(inner.get_args());
+    shell.current_dir(world.repo.dir());
+    Running::of(shell)
+}
+
+#[test]
+fn a_terminal_that_is_gone_takes_no_words_and_the_work_is_saved_all_the_same() {
+    let world = stuck_in_the_second_turn();
+    let run = run_by_shell(&world, "exec > /dev/full");
+    in_the_second_turn(&world);
+    run.signal(Signal::SIGHUP);
+    run.end().ends(129);
+    parked_with_its_work(&world);
+    goes_on(&world);
+}
+
+#[test]
+fn under_nohup_the_end_of_the_terminal_changes_nothing() {
+    let world = stuck_in_the_second_turn();
+    let run = run_by_shell(&world, "trap '' HUP");
+    in_the_second_turn(&world);
+    run.signal(Signal::SIGHUP);
+    world.run(&["stop"]).ends(0).says("is stopped");
+    run.end().ends(0);
+    parked_with_its_work(&world);
+    goes_on(&world);
 }
 
 #[test]
