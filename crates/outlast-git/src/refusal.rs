@@ -54,7 +54,7 @@ pub enum Refusal {
     /// The tree contains submodules.
     #[error("the tree contains a submodule at `{path}`")]
     Submodule {
-        /// The first submodule, or `.gitmodules`.
+        /// The first submodule.
         path: String,
     },
     /// Object ids are SHA-256.

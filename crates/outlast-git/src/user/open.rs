@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use gix::ObjectId;
+
 use crate::git::Git;
 use crate::settings::Config;
 use crate::source::{Reader, Source};
+use crate::tree::Kind;
 use crate::{Error, Refusal, Result, UserRepo, durable, oid, tree};
 
 /// Files and folders of a git folder that stand for an unfinished operation, and what it is called.
@@ -36,11 +39,21 @@ pub(super) fn open(git: Git, path: &Path) -> Result<UserRepo> {
     let repo = UserRepo { git, root, git_dir, common_dir, config };
     let head = repo.head()?;
     let reader = Reader(repo.gix()?.objects.into_inner().store().to_cache_arc());
-    let top = tree::entries(&reader, reader.tree_of(oid::parse(&head.commit)?)?)?;
-    if top.contains_key(gix::bstr::BStr::new(".gitmodules")) {
-        return Err(Refusal::Submodule { path: ".gitmodules".to_owned() }.into());
+    let tree = reader.tree_of(oid::parse(&head.commit)?)?;
+    // The whole tree is walked where it says that it has submodules; the file alone, left over from some, is none.
+    if tree::entry(&reader, tree, ".gitmodules")?.is_some() {
+        refuse_submodule(&reader, tree)?;
     }
     Ok(repo)
+}
+
+/// Refuses a tree that holds a commit of another repository, wherever it lies.
+pub(super) fn refuse_submodule(reader: &Reader, tree: ObjectId) -> Result<()> {
+    let changes = tree::diff(reader, None, Some(tree))?;
+    match changes.iter().find(|change| change.new.as_ref().is_some_and(|entry| entry.kind == Kind::Gitlink)) {
+        Some(change) => Err(Refusal::Submodule { path: change.path_lossy() }.into()),
+        None => Ok(()),
+    }
 }
 
 /// The git folder of the repository around `path`, whatever state that is in; nothing where there is none.

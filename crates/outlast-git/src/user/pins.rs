@@ -10,10 +10,11 @@ use gix::bstr::ByteSlice;
 use gix::objs::Kind;
 use outlast_core::{Oid, RunId};
 
+use super::open;
 use crate::git::Call;
 use crate::lock::Lock;
 use crate::source::Source;
-use crate::{Error, Kind as EntryKind, Refusal, Result, Store, UserRepo, durable, oid, tree};
+use crate::{Error, Refusal, Result, Store, UserRepo, durable, oid};
 
 /// A branch or tag of the user's as tasks' repositories show it.
 struct Tip {
@@ -90,12 +91,7 @@ impl UserRepo {
         if reader.read(base, &mut buf)? != Some(Kind::Commit) {
             return Err(Refusal::NotACommit(base.to_string()).into());
         }
-        for change in tree::diff(&reader, None, Some(reader.tree_of(base)?))? {
-            if change.new.as_ref().is_some_and(|e| e.kind == EntryKind::Gitlink) {
-                return Err(Refusal::Submodule { path: change.path_lossy() }.into());
-            }
-        }
-        Ok(())
+        open::refuse_submodule(&reader, reader.tree_of(base)?)
     }
 
     fn tips(&self) -> Result<Vec<Tip>> {

@@ -77,6 +77,24 @@ fn r1_every_unusable_state_is_refused_and_nothing_changes() {
 }
 
 #[test]
+fn a_submodule_is_named_by_its_path_and_one_that_is_gone_refuses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = dir.path().join("repo");
+    new_repo(&repo);
+    write(&repo, ".gitmodules", "");
+    git(&repo, &["add", ".gitmodules"]);
+    git(&repo, &["commit", "-qm", "empty"]);
+    UserRepo::open(&repo).unwrap();
+    git(&repo, &["submodule", "--quiet", "add", repo.to_str().unwrap(), "deep/sub"]);
+    git(&repo, &["commit", "-qm", "sub"]);
+    assert_eq!(refusal(&repo), Refusal::Submodule { path: "deep/sub".to_owned() });
+    git(&repo, &["rm", "-q", "--cached", "deep/sub"]);
+    git(&repo, &["commit", "-qm", "its entry in .gitmodules is left over"]);
+    assert!(git(&repo, &["show", "HEAD:.gitmodules"]).contains("[submodule"));
+    UserRepo::open(&repo).unwrap();
+}
+
+#[test]
 fn e21_no_commit_says_make_a_first_commit() {
     refused("no-commit", |repo| {
         git(repo, &["checkout", "-q", "--orphan", "empty"]);
