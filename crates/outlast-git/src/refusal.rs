@@ -38,9 +38,9 @@ pub enum Refusal {
         was_at: Option<Oid>,
     },
     /// A rebase, merge or the like is not finished.
-    #[error("a {what} is in progress in `{}`", path.display())]
+    #[error("a `git {what}` is in progress in `{}`", path.display())]
     InProgress {
-        /// What is going on, such as `rebase`.
+        /// The command of git that is not finished, such as `rebase`.
         what: &'static str,
         /// The checkout.
         path: PathBuf,
@@ -166,8 +166,9 @@ impl Refusal {
                 "make a first commit: git add -A && git commit; or, if `{branch}` was deleted, bring it back where HEAD was \
                  last: git reset --soft {was_at}"
             ),
+            Self::InProgress { what: "bisect", .. } => "end it: git bisect reset".to_owned(),
             Self::InProgress { what, .. } => {
-                format!("finish it or give it up: git {what} --continue or --abort (bisect: reset)")
+                format!("finish it or give it up: git {what} --continue, or: git {what} --abort")
             }
             Self::Shallow(_) => "git fetch --unshallow".to_owned(),
             Self::PartialClone(_) => "make a full clone of it, and run outlast there".to_owned(),

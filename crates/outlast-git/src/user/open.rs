@@ -10,9 +10,11 @@ use crate::source::{Reader, Source};
 use crate::tree::Kind;
 use crate::{Error, Refusal, Result, UserRepo, durable, oid, tree};
 
-/// Files and folders of a git folder that stand for an unfinished operation, and what it is called.
-const IN_PROGRESS: [(&str, &str); 7] = [
+/// Files and folders of a git folder that stand for an unfinished operation, and the command of git that began it.
+const IN_PROGRESS: [(&str, &str); 8] = [
     ("rebase-merge", "rebase"),
+    // Before the folder that it shares with a rebase: git takes neither's `--abort` for the other.
+    ("rebase-apply/applying", "am"),
     ("rebase-apply", "rebase"),
     ("MERGE_HEAD", "merge"),
     ("CHERRY_PICK_HEAD", "cherry-pick"),

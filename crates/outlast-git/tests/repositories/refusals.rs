@@ -77,6 +77,33 @@ fn r1_every_unusable_state_is_refused_and_nothing_changes() {
 }
 
 #[test]
+fn what_gives_up_an_unfinished_operation_is_a_command_that_git_takes() {
+    let begin: [&[&str]; 5] = [
+        &["am", "-3", "../patch"],
+        &["rebase", "--apply", "side"],
+        &["rebase", "side"],
+        &["merge", "side"],
+        &["revert", "HEAD~1"],
+    ];
+    for begun in begin {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = dir.path().join("repo");
+        new_repo(&repo);
+        diverge(&repo);
+        write(&repo, "../patch", git(&repo, &["format-patch", "-1", "--stdout", "side"]));
+        write(&repo, "README.md", "again\n");
+        git(&repo, &["commit", "-qam", "again"]);
+        assert!(!try_git(&repo, begun), "{begun:?} was finished");
+        let refused = refusal(&repo);
+        assert!(refused.to_string().starts_with(&format!("a `git {}` is", begun[0])), "{refused}");
+        let fix = refused.fix();
+        let (_, command) = fix.split_once(", or: git ").unwrap();
+        git(&repo, &command.split(' ').collect::<Vec<_>>());
+        UserRepo::open(&repo).unwrap();
+    }
+}
+
+#[test]
 fn a_submodule_is_named_by_its_path_and_one_that_is_gone_refuses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let repo = dir.path().join("repo");
