@@ -118,14 +118,16 @@ impl Change {
             (Class::Verify, Self::Key("verify"))
             | (Class::NoProgram, Self::Key("verify" | "steps") | Self::Setup)
             | (Class::Setup, Self::Setup)
-            | (Class::Startup | Class::Crash, Self::Agent(_) | Self::Key("agent"))
+            | (Class::Startup | Class::Crash | Class::GaveUp, Self::Agent(_) | Self::Key("agent"))
             | (Class::Timeout, Self::Key("timeout" | "idle_timeout"))
             | (Class::NoProgress, Self::Key("no_progress"))
             | (Class::Scope, Self::Key("writes")) => true,
             (Class::Verify, Self::File { path, .. }) => task.verify.iter().any(|text| text.contains(path)),
             (Class::Setup, Self::File { path, .. }) => plan.run.setup.iter().any(|text| text.contains(path)),
             (Class::NoProgram, Self::File { path, .. }) => checks().any(|text| text.contains(path)),
-            (Class::Startup | Class::Crash, Self::File { path, .. }) => program().any(|text| text.contains(path)),
+            (Class::Startup | Class::Crash | Class::GaveUp, Self::File { path, .. }) => {
+                program().any(|text| text.contains(path))
+            }
             _ => false,
         }
     }

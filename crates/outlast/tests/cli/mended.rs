@@ -108,3 +108,21 @@ fn retry_spends_no_try_where_what_failed_is_mended_in_a_plan_that_its_run_does_n
     bench.run(&["resume", &run, "one"]).ends(5).says("not taken up: `verify` of one");
     assert_eq!(attempts(), (run, 3, 2));
 }
+
+#[test]
+fn retry_spends_no_try_on_a_command_that_changed_nothing_and_is_mended() {
+    let (bench, _) = failing("outlast.toml", "Do it.");
+    bench.repo.commit_file(COMMITTED, "exit 0\n", "Nothing is done").unwrap();
+    bench.run(&["run", "--yes"]).ends(5);
+    let attempts = || bench.run(&["status", "--json"]).json("status")["tasks"][0]["attempts"].clone();
+    let before = attempts();
+    let mended = plan("Do it.").replace(&format!("\"{COMMITTED}\""), "\"-c\", \"echo x > one.txt\"");
+    bench.plan(&mended);
+    let told = bench.run(&["retry", "one"]).ends(5).says("error[task/mended-elsewhere]").says("(gave_up): agent `a`");
+    told.says("do:      outlast run --only one ");
+    assert_eq!(attempts(), before, "no agent was paid");
+    bench.plan(&plan("Do it."));
+    bench.repo.commit_file(COMMITTED, "echo x > one.txt\n", "Mended").unwrap();
+    bench.run(&["retry", "one"]).ends(5).says("(gave_up): tools/agent.sh");
+    assert_eq!(attempts(), before, "no agent was paid");
+}
