@@ -146,13 +146,17 @@ fn parse<'a, T: serde::Deserialize<'a>>(data: &'a [u8]) -> Option<T> {
     serde_json::from_slice(data).ok()
 }
 
-/// A count of tokens at `path`; whole numbers only, written with or without a fraction.
+/// No answer has as many tokens: what says so has not counted, and neither is it billed so.
+const COUNT_MAX: u64 = 1 << 40;
+
+/// A count of tokens at `path`; whole numbers only, written with or without a fraction. One beyond all reason is none.
 fn count(value: &Value, path: &[&str]) -> Option<u64> {
     let found = path.iter().try_fold(value, |v, name| v.get(name))?;
-    found.as_u64().or_else(|| {
+    let count = found.as_u64().or_else(|| {
         let float = found.as_f64()?;
-        (float >= 0.0 && float.fract() == 0.0 && float < 9e15).then_some(float as u64)
-    })
+        (float >= 0.0 && float.fract() == 0.0 && float <= COUNT_MAX as f64).then_some(float as u64)
+    });
+    count.filter(|count| *count <= COUNT_MAX)
 }
 
 /// Replaces `slot` when there is something newer: usage in a stream is cumulative.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use gix::ObjectId;
 use outlast_core::Oid;
 
 use crate::fill::Fill;
@@ -46,9 +47,8 @@ impl Integration {
         let index = admin.join("index");
         let fill = Fill { store, path: &self.path, settings: &settings, index: &index, lock: &lock };
         let commit = oid::parse(commit)?;
-        if index.is_file() && self.path.is_dir() {
-            fill.reset_to(commit)?;
-        } else {
+        let is_filled = index.is_file() && self.path.is_dir() && Self::reset(&fill, commit)?;
+        if !is_filled {
             durable::remove(&index)?;
             fill.populate(oid::parse(trusted)?, commit)?;
         }
@@ -63,5 +63,16 @@ impl Integration {
         let own_index = git_dir.join("index");
         std::fs::copy(&index, &own_index).map_err(Error::io("write", own_index))?;
         Ok(self.path.clone())
+    }
+
+    /// Whether it could be changed to another commit. Its index is ours and made from commits alone: one that a crash has damaged
+    /// is made anew, as it is for the first time.
+    fn reset(fill: &Fill<'_>, commit: ObjectId) -> Result<bool> {
+        match fill.reset_to(commit) {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_disk_full() => Err(error),
+            // Whatever else it fails by, filling it meets as well, and tells.
+            Err(_) => Ok(false),
+        }
     }
 }

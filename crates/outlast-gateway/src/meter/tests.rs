@@ -56,6 +56,18 @@ fn a_cut_at_any_byte_changes_nothing() {
 }
 
 #[test]
+fn a_count_beyond_all_reason_is_none() {
+    for absurd in ["18446744073709551615", "9223372036854775808", "9e15", "1e300", "1099511627777"] {
+        for (dialect, text, _) in STREAMS {
+            let text = text.replace("42", absurd).replace(":40,", &format!(":{absurd},"));
+            let reading = metered(dialect, EVENT_STREAM, &[text.as_bytes()]);
+            assert_eq!(reading.usage.input, Some(5), "{dialect} {absurd}");
+            assert!(reading.usage.output.is_none_or(|count| count < 1_000), "{dialect} {absurd}: {reading:?}");
+        }
+    }
+}
+
+#[test]
 fn a_mislabelled_stream_is_still_read() {
     for label in ["application/json", "text/plain", ""] {
         let (dialect, text, output) = STREAMS[2];

@@ -121,6 +121,10 @@ impl Body for Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         if let Some(flow) = self.flow.take() {
+            // A body of no bytes is never asked for.
+            if flow.end == Some(End::Whole) && flow.batch.is_empty() {
+                return self.spawn(flow.finish(false));
+            }
             if !flow.meter.ended() {
                 flow.exchange.left();
             }

@@ -149,6 +149,14 @@ async fn an_error_event_in_mid_stream_is_forwarded_and_told() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_body_was_not_left_by_its_client() {
+    let world = World::new(Kind::Anthropic, vec![Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")]).await;
+    let answer = world.post("/v1/messages", "{}").await;
+    assert_eq!((answer.status, answer.whole, answer.text()), (200, true, ""));
+    assert_eq!(world.settled().await.outcome, Outcome::Complete);
+}
+
+#[tokio::test]
 async fn a_cut_upstream_is_a_cut_for_the_client() {
     let half = Reply::sse_open().bytes(chunked(EVENTS[0])).bytes(chunked(EVENTS[2])).cut();
     let short = Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"usage\":").cut();

@@ -434,6 +434,28 @@ fn e01_a_lock_of_someone_elses_is_waited_for() {
 }
 
 #[test]
+fn an_index_of_the_integration_worktree_that_a_crash_has_damaged_is_made_anew() {
+    let world = World::new();
+    let end = done(&world, "t");
+    let candidate = world.ready("t", &end, &world.base);
+    let integration = Integration::new(world.dir.path().join("integration"));
+    let check = |commit: &Oid| integration.checkout(&world.user, &world.store, &world.base, commit).unwrap();
+    let path = check(&world.base);
+    write(&path, "target/cache", "warm");
+    let index = world.store.path().join("outlast/integration/index");
+    for damaged in ["", "DIRC and no more", "garbage"] {
+        std::fs::write(&index, damaged).unwrap();
+        check(&candidate.commit);
+        assert_eq!(
+            (read(&path, "new.rs"), git(&path, &["status", "--porcelain"])),
+            ("// new\n".to_owned(), String::new())
+        );
+        check(&world.base);
+        assert!(!path.join("new.rs").exists());
+    }
+}
+
+#[test]
 fn the_integration_worktree_is_exactly_the_commit_and_keeps_ignored_files() {
     let world = World::with(|repo| {
         write(repo, ".env", "KEY=1\n");

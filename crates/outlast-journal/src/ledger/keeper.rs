@@ -324,7 +324,7 @@ impl Keeper {
             response_hash: answer_body.as_ref().map(|body| body.hash),
             request_bytes: request.len() as u64,
             response_bytes: passed,
-            usage: known.usage,
+            usage: known.usage.storable(),
             usd_nanos: known.usd_nanos,
             estimated: known.estimated,
             headers: head.map_or_else(|| "{}".to_owned(), |head| head.headers),

@@ -143,6 +143,20 @@ impl Usage {
         output: None,
         reasoning: None,
     };
+
+    /// The same without what no database can hold, which nobody has counted: one such number must not keep the row, and with
+    /// it the next start of whoever finds it in the spool, from ever being.
+    pub(super) fn storable(self) -> Self {
+        let number = |count: Option<u64>| count.filter(|count| i64::try_from(*count).is_ok());
+        Self {
+            input: number(self.input),
+            cache_write_5m: number(self.cache_write_5m),
+            cache_write_1h: number(self.cache_write_1h),
+            cache_read: number(self.cache_read),
+            output: number(self.output),
+            reasoning: number(self.reasoning),
+        }
+    }
 }
 
 /// One exchange as the ledger keeps it.

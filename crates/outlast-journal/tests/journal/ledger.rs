@@ -285,6 +285,14 @@ fn what_a_crash_left_unfinished_is_reckoned_and_what_had_ended_is_not() {
 }
 
 #[test]
+fn a_number_that_no_database_holds_keeps_no_row_from_being_written() {
+    let open = open();
+    let usage = Usage { input: Some(u64::MAX), output: Some(5), reasoning: Some(1 << 63), ..Usage::UNKNOWN };
+    open.begin("x1", b"?", &[b"!"]).finish(Closing { usage, ..closing(Outcome::Complete) }).wait().unwrap();
+    assert_eq!(open.row("x1").usage, Usage { output: Some(5), ..Usage::UNKNOWN });
+}
+
+#[test]
 fn what_is_read_later_is_read_by_the_ledger_and_after_a_crash_reckoned() {
     let open = open();
     let here = std::thread::current().id();
