@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use outlast_core::reset::{self, Said};
+use outlast_core::reset::{self, End, Said};
 use outlast_core::{Class, Timestamp, Usage};
 
 use crate::opening::{Opening, Unbegun};
@@ -174,11 +174,12 @@ impl Summary {
 
     /// When the limit ends that it was ended by: a structured event says so best, else the very report that the verdict was
     /// drawn from. A time that stands elsewhere in its output is another limit's, or none.
-    pub fn limit_ends(&self, report: &str, said: Said<'_>) -> Option<Timestamp> {
+    pub fn limit_ends(&self, report: &str, said: Said<'_>) -> Option<End> {
         // The longest window that has such events is a week.
-        let is_near = |at: &Timestamp| at.since(said.at) <= reset::longest("week");
-        let event = self.rejected.flatten().and_then(|at| reset::within(at, said.at)).filter(is_near);
-        event.or_else(|| reset::reported(report, said))
+        let event = self.rejected.flatten().and_then(|at| reset::within(at, said.at));
+        let event = event.map(|at| reset::bounded(at, said.at, "week"));
+        let is_as_stated = |end: &End| matches!(end, End::Stated(_));
+        event.filter(is_as_stated).or_else(|| reset::reported(report, said)).or(event)
     }
 
     /// Whether anything stands in its error output.

@@ -106,7 +106,7 @@ fn limit(kind: Kind, stdout: &str, stderr: &str, exit: Exit) -> (Option<Class>, 
     let zone = jiff::tz::TimeZone::UTC;
     let at = Timestamp::from_millis(1_783_512_000_000);
     let ends = summary.limit_ends(&report, Said { at, zone: &zone });
-    (class, ends.map(|at| jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_string()))
+    (class, ends.map(|end| jiff::Timestamp::from_millisecond(end.at().as_millis()).unwrap().to_string()))
 }
 
 /// A result of a request that failed.
@@ -215,6 +215,9 @@ fn a01_a09_a11_what_a_program_prints_last_of_its_provider_is_the_cause() {
         ("You've hit your limit · resets 5pm (UTC)\n", "", window, five),
         ("You've hit your usage limit.\nTry again in 5 hours.\n", "", window, five),
         ("You've hit your Opus limit · resets 5pm (UTC)\n", "", window, five),
+        // No longer than the window lasts.
+        ("You've hit your session limit · resets 7pm (UTC)\n", "", window, five),
+        ("", "ERROR: You've hit your usage limit. Try again at Aug 23rd, 2026", window, Some("2026-08-08T12:00:00Z")),
         ("", "You've reached your monthly limit · resets Jul 8 at 5pm (UTC)", window, five),
         ("You've hit your org's monthly spend limit\n", "", window, None),
         ("", "ThrottlingException: Too many tokens, try again in 5 hours.\nclosing", minute, five),
@@ -352,8 +355,13 @@ fn a_limit_and_its_end_come_from_one_report() {
 }
 
 #[test]
-fn b06_an_event_of_an_end_that_no_window_has_is_none() {
-    for (resets, ends) in [(1_783_555_200, Some("2026-07-09T00:00:00Z")), (1_786_190_400, None)] {
+fn b06_an_event_of_an_end_that_no_window_has_is_of_a_week() {
+    // Half a day, a month, and what is no time of any limit.
+    for (resets, ends) in [
+        (1_783_555_200, Some("2026-07-09T00:00:00Z")),
+        (1_786_190_400, Some("2026-07-15T12:00:00Z")),
+        (1_983_555_200, None),
+    ] {
         let info = serde_json::json!({"status": "rejected", "rateLimitType": "seven_day", "resetsAt": resets});
         let event = serde_json::json!({"type": "rate_limit_event", "rate_limit_info": info}).to_string();
         let (class, at) = limit(Kind::ClaudeCode, &event, "", Exit::code(1));

@@ -63,14 +63,40 @@ pub fn stated(text: &str, said: Said<'_>) -> Option<Timestamp> {
     within(found, said.at)
 }
 
-/// As [`stated`], for what an agent's CLI prints: a limit ends no later than the window that is named lasts, and where none is
-/// named no later than a month, which is the longest that any provider has. What is further away was not meant as its end.
-pub fn reported(text: &str, said: Said<'_>) -> Option<Timestamp> {
-    stated(text, said).filter(|found| found.since(said.at) <= longest(text))
+/// When a limit ends by what an agent says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// As it was stated.
+    Stated(Timestamp),
+    /// It was stated for later than the window lasts, and is looked for when that is over.
+    Cut(Timestamp),
 }
 
-/// The longest that a limit can last of which a text speaks, with an hour for clocks that are changed or do not agree.
-pub fn longest(text: &str) -> Duration {
+impl End {
+    /// The instant at which to try again.
+    pub const fn at(self) -> Timestamp {
+        match self {
+            Self::Stated(at) | Self::Cut(at) => at,
+        }
+    }
+}
+
+/// As [`stated`], for what an agent's CLI prints: a limit ends no later than the window that is named lasts, and where none is
+/// named no later than a month, which is the longest that any provider has.
+pub fn reported(text: &str, said: Said<'_>) -> Option<End> {
+    stated(text, said).map(|found| bounded(found, said.at, text))
+}
+
+/// An end that was stated, but no later than the window lasts that a text names; an hour later is believed, since clocks are
+/// changed and do not agree.
+pub fn bounded(found: Timestamp, said_at: Timestamp, text: &str) -> End {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let longest = longest(text);
+    if found.since(said_at) <= longest + HOUR { End::Stated(found) } else { End::Cut(said_at.plus(longest)) }
+}
+
+/// The longest that a limit can last of which a text speaks.
+fn longest(text: &str) -> Duration {
     const HOUR: Duration = Duration::from_secs(3600);
     let text = text.to_lowercase();
     let names = |names: &[&str]| names.iter().any(|name| text.contains(name));
@@ -81,7 +107,7 @@ pub fn longest(text: &str) -> Duration {
         () if names(&["5-hour", "5 hour", "five_hour", "five hour", "session limit"]) => 5,
         () => 31 * 24,
     };
-    HOUR * (hours + 1)
+    HOUR * hours
 }
 
 /// A length of time as headers and bodies write it: `12`, `500ms`, `6m0s`, `1m30.5s`, `4h28m20s`, `2 days 3 hours`. A bare

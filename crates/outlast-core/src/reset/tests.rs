@@ -112,18 +112,30 @@ fn what_is_not_known_whole_is_unknown() {
 fn b06_what_an_agent_reports_ends_with_the_window_that_it_names() {
     let zone = TimeZone::UTC;
     let said = Said { at: at("2026-07-08T12:00:00Z"), zone: &zone };
-    for (text, is_one) in [
-        ("5-hour limit reached, try again in 5 hours", true),
-        ("5-hour limit reached, try again in 7 hours", false),
-        ("You've hit your session limit · resets Jul 9 at 9am (UTC)", false),
-        ("You've hit your weekly limit · resets Jul 15 at 12pm (UTC)", true),
-        ("You've hit your weekly limit · resets Jul 17 at 12pm (UTC)", false),
-        ("You've hit your usage limit, try again in 31 days", true),
-        ("You've hit your usage limit, try again in 33 days", false),
-        ("You've hit your usage limit, try again in 365 days", false),
-        ("You've hit your weekly limit, not the 5-hour limit · try again in 6 days", true),
+    let end = |text: &str| match reported(text, said) {
+        Some(End::Stated(at)) => (Some(at), "stated"),
+        Some(End::Cut(at)) => (Some(at), "cut"),
+        None => (None, "unknown"),
+    };
+    let (week, month) = ("2026-07-15T12:00:00Z", "2026-08-08T12:00:00Z");
+    for (text, expected, how) in [
+        ("5-hour limit reached, try again in 5 hours", "2026-07-08T17:00:00Z", "stated"),
+        ("5-hour limit reached, try again in 7 hours", "2026-07-08T17:00:00Z", "cut"),
+        ("You've hit your session limit · resets 7pm (UTC)", "2026-07-08T17:00:00Z", "cut"),
+        ("You've hit your session limit · resets Jul 9 at 9am (UTC)", "2026-07-08T17:00:00Z", "cut"),
+        ("You've hit your weekly limit · resets Jul 15 at 12pm (UTC)", week, "stated"),
+        // An hour is the clocks'.
+        ("You've hit your weekly limit · resets Jul 15 at 1pm (UTC)", "2026-07-15T13:00:00Z", "stated"),
+        ("You've hit your weekly limit · resets Jul 16 (UTC)", week, "cut"),
+        ("You've hit your weekly limit · resets Jul 17 at 12pm (UTC)", week, "cut"),
+        ("You've hit your usage limit, try again in 31 days", month, "stated"),
+        ("You've hit your usage limit, try again in 33 days", month, "cut"),
+        ("You've hit your usage limit. Try again at Aug 23rd, 2026", month, "cut"),
+        ("You've reached your usage limit for this billing cycle. Try again in 40 days.", month, "cut"),
+        ("You've hit your usage limit, try again in 365 days", month, "cut"),
+        ("You've hit your weekly limit, not the 5-hour limit · try again in 6 days", "2026-07-14T12:00:00Z", "stated"),
     ] {
-        assert_eq!(reported(text, said).is_some(), is_one, "{text}");
+        assert_eq!(end(text), (Some(at(expected)), how), "{text}");
         assert!(stated(text, said).is_some(), "{text}");
     }
 }

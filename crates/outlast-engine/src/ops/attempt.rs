@@ -290,7 +290,7 @@ fn shim_ref(shim: &ShimId) -> ShimRef {
 }
 
 /// Longest reason that goes on record: records stay small.
-const WHY_LEN_MAX: usize = 300;
+pub(crate) const WHY_LEN_MAX: usize = 300;
 
 /// The first line of a text, as short as a record wants it.
 pub(crate) fn one_line(text: &str) -> String {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use outlast_agent::{Adapter, Exit, ExitStatus, Unbegun, Verdict};
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{Outcome, Rung};
-use outlast_core::reset::Said;
+use outlast_core::reset::{End, Said};
 use outlast_core::{AttemptId, Class, Timestamp, plan};
 use outlast_process::{ExitReason, ExitRecord};
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::home::reopen;
-use crate::ops::attempt::{failed, is_there, one_line};
+use crate::ops::attempt::{WHY_LEN_MAX, brief, failed, is_there, one_line};
 use crate::ops::follow::Output;
 use crate::ops::launch::{START_TIMEOUT, start_timeout};
 use crate::ops::patience::Ended;
@@ -198,11 +198,22 @@ fn outcome(verdict: Verdict, output: &Output, record: &ExitRecord) -> Outcome {
             let zone = jiff::tz::TimeZone::system();
             // An engine that was away reads it later than it was said.
             let said = Said { at: Timestamp::from_millis(record.ended_at), zone: &zone };
-            Outcome::Failed { class, why: one_line(&why), until: output.summary.limit_ends(&report, said) }
+            let end = output.summary.limit_ends(&report, said);
+            Outcome::Failed { class, why: of_a_limit(&why, end), until: end.map(End::at) }
         }
         Verdict::Failed { class, why, .. } => failed(class, &why),
         Verdict::TryLater => failed(Class::Overload, "it asks to be tried later"),
         Verdict::Question { text } => failed(Class::Question, &text),
+    }
+}
+
+/// What is said of a limit: where it is tried again before the time that its own words state, that too.
+fn of_a_limit(why: &str, end: Option<End>) -> String {
+    const SOONER: &str = " (tried again sooner: no such limit lasts that long)";
+    let why = one_line(why);
+    match end {
+        Some(End::Cut(_)) => format!("{}{SOONER}", brief(&why, WHY_LEN_MAX - SOONER.len())),
+        _ => why,
     }
 }
 
@@ -268,6 +279,21 @@ mod tests {
         assert!(never_began(Duration::from_secs(1200), None).contains("for 2m after its start (the most there is"));
         let times = [1, 90, 1200, 3600, 5405].map(|seconds| written(Duration::from_secs(seconds)));
         assert_eq!(times, ["1s", "1m30s", "20m", "1h", "1h30m5s"]);
+    }
+
+    #[test]
+    fn a_limit_that_is_tried_before_its_own_words_say_is_told_so() {
+        let at = Timestamp::from_millis(1);
+        let said = "You've hit your session limit · resets 7pm\n/upgrade";
+        assert_eq!(of_a_limit(said, Some(End::Stated(at))), "You've hit your session limit · resets 7pm");
+        assert_eq!(of_a_limit(said, None), "You've hit your session limit · resets 7pm");
+        let cut = of_a_limit(said, Some(End::Cut(at)));
+        assert_eq!(
+            cut,
+            "You've hit your session limit · resets 7pm (tried again sooner: no such limit lasts that long)"
+        );
+        let long = of_a_limit(&"x".repeat(900), Some(End::Cut(at)));
+        assert!(long.ends_with("that long)") && long.chars().count() == WHY_LEN_MAX, "{long}");
     }
 
     #[test]

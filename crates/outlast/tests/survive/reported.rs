@@ -96,6 +96,25 @@ fn a05_of_22_tasks_15_meet_a_limit_and_all_are_done_with_one_terminal_record_for
 }
 
 #[test]
+fn b06_a_limit_that_is_stated_for_longer_than_its_window_is_waited_for_as_long_as_that_lasts() {
+    let world = World::new();
+    let mut plan = plan("land = \"auto\"", "", &["a"]);
+    let seven =
+        REPORTS.replace("+6 seconds", "+7 hours").replace("usage limit or try again at", "session limit · resets");
+    plan.run = plan.run.replace(REPORTS, &seven);
+    world.plan(&plan);
+    let before = jiff::Timestamp::now().as_millisecond();
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let hours = 5 * 3_600_000;
+    let now = jiff::Timestamp::now().as_millisecond();
+    let resets = reset_of(&world, "a");
+    assert!((before + hours..=now + hours).contains(&resets), "{resets}, and not {before}..={now}");
+    let task = world.task("a");
+    assert_eq!(task["attempts"], 1, "{task:#}");
+    assert!(text(&task["detail"]).ends_with("(tried again sooner: no such limit lasts that long)"), "{task:#}");
+}
+
+#[test]
 fn a_person_who_knows_better_has_it_tried_at_once() {
     let world = World::new();
     let hour = REPORTS.replace("+6 seconds", "+1 hour");
