@@ -22,8 +22,8 @@ pub(crate) fn fixes(core: &Core, run: &Run, task: &Task, home: &RepoHome) -> Vec
         return vec![format!("outlast retry --run {id} {task}    # once that program is there: its work is kept")];
     }
     if task.phase == Phase::Stale {
+        let anew = run_anew(core, home, run, None, &[&task.id]);
         let (id, task) = (&run.id, word(task.id.as_str()));
-        let anew = run_anew(home, run, &format!("--only {task}"));
         return vec![
             format!("{anew}    # with what it needs, in a run of its own"),
             format!("outlast discard --run {id} {task}"),

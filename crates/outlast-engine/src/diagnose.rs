@@ -7,14 +7,14 @@ use nix::errno::Errno;
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::admit::Rejection;
 use outlast_core::run::Run;
-use outlast_core::{RunId, TaskId};
+use outlast_core::{Core, RunId, TaskId};
 use outlast_git::{quoted, word};
 use outlast_journal::JournalReader;
 
 use crate::error::Error;
 use crate::held_up::Why;
 use crate::home::{Holder, Home, RepoHome};
-use crate::named::run_anew;
+use crate::named::{run_again, run_anew};
 use crate::obstacle::{NOTHING_LOST, Obstacle, checkout};
 use crate::room::NoSpace;
 use crate::store::replay;
@@ -372,7 +372,7 @@ fn git(error: &outlast_git::Error) -> Diagnostic {
 }
 
 /// The diagnostic of what cannot be done with a task of a run, with what can be done in its place.
-pub fn refusal(rejection: &Rejection, home: &RepoHome, run: &Run) -> Diagnostic {
+pub fn refusal(rejection: &Rejection, core: &Core, home: &RepoHome, run: &Run) -> Diagnostic {
     let told = Diagnostic { fix: Vec::new(), ..rejected(rejection) };
     let id = &run.id;
     let status = format!("outlast status {id}");
@@ -383,7 +383,7 @@ pub fn refusal(rejection: &Rejection, home: &RepoHome, run: &Run) -> Diagnostic 
         }
         // What is given up comes back in another run: in this one it is somebody's decision.
         Rejection::Illegal { task, state: "stale" | "discarded", .. } => {
-            let anew = run_anew(home, run, &format!("--only {}", word(task.as_str())));
+            let anew = run_anew(core, home, run, None, &[task]);
             told.fix(format!("{anew}    # anew, with what it needs, in a run of its own")).fix(status)
         }
         Rejection::Illegal { task, state: "landed", .. } => told.fix(landed_anew(home, run, task)).fix(status),
@@ -397,7 +397,7 @@ pub fn refusal(rejection: &Rejection, home: &RepoHome, run: &Run) -> Diagnostic 
 
 /// The command that does a task anew that has landed.
 pub fn landed_anew(home: &RepoHome, run: &Run, task: &TaskId) -> String {
-    let anew = run_anew(home, run, &format!("--only {} --again", word(task.as_str())));
+    let anew = run_again(home, run, task);
     format!("{anew}    # does it anew, with what it needs, in a run of its own: paid for again")
 }
 

@@ -41,6 +41,7 @@ mod research;
 mod results_again;
 mod room;
 mod runs;
+mod same;
 mod start;
 mod state_loop;
 mod store;
@@ -67,6 +68,7 @@ pub use runs::{
     Rest, leave_at_rest, leave_waiting, only_waits, others_at_work, park_waiting, unless_full, until_held_up,
     until_parked, until_settled, until_tasks_settled,
 };
+pub use same::earlier;
 pub use start::{Start, assigned, start, unable_agents};
 pub use state_loop::LoopHandle;
 pub use store::{record as read_record, replay};

@@ -7,12 +7,11 @@ use outlast_core::plan::{Plan, Task};
 use outlast_core::run::Run;
 use outlast_core::task::Phase;
 use outlast_core::{Oid, RunId, TaskId};
-use outlast_engine::load_plan;
+use outlast_engine::{earlier, load_plan};
 use outlast_git::{UserRepo, word};
 
 use crate::commands::say;
 use crate::failure::Failure;
-use crate::same::earlier;
 use crate::selection::Journalled;
 use crate::typed::Typed;
 

@@ -14,7 +14,6 @@ mod off_target;
 mod places;
 mod plan_since;
 mod remote;
-mod same;
 mod selection;
 mod session;
 mod signals;

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_api::{Status, TaskView};
+use outlast_api::Status;
 use outlast_core::run::Run;
 use outlast_core::task::Phase;
-use outlast_core::{Oid, TaskId};
+use outlast_core::{Core, Oid, TaskId};
 use outlast_engine::{RepoHome, run_anew};
 use outlast_git::{Result, UserRepo, quoted, word};
 
@@ -64,14 +64,14 @@ impl Off {
     }
 
     /// Tells of it in the view of a run.
-    pub(crate) fn note(&self, status: &mut Status, run: &Run, home: &RepoHome) {
+    pub(crate) fn note(&self, status: &mut Status, core: &Core, run: &Run, home: &RepoHome) {
         let target = status.target.clone();
         for task in &mut status.tasks {
             if let Some((commit, is_held)) = self.commits.get(&TaskId::new(&task.id)) {
                 task.off_target = true;
                 task.cause = Some(CAUSE.to_owned());
                 task.detail = Some(self.detail(&target, commit));
-                task.fix = self.fixes(run, &target, task, commit.as_str(), *is_held, home);
+                task.fix = self.fixes(run, commit, *is_held, &TaskId::new(&task.id), core, home);
             }
         }
     }
@@ -90,19 +90,19 @@ impl Off {
     fn fixes(
         &self,
         run: &Run,
-        target: &str,
-        task: &TaskView,
-        commit: &str,
+        commit: &Oid,
         is_held: bool,
+        task: &TaskId,
+        core: &Core,
         home: &RepoHome,
     ) -> Vec<String> {
-        let (store, slug) = (quoted(&home.store().display().to_string()), TaskId::new(&task.id).slug());
+        let (store, slug) = (quoted(&home.store().display().to_string()), task.slug());
         let pick = match is_held {
             true => format!("git cherry-pick {commit}"),
             false => format!("git fetch {store} refs/outlast/{}/{slug}/result && git cherry-pick FETCH_HEAD", run.id),
         };
-        let back = if self.is_gone { pick } else { format!("git switch {} && {pick}", word(target)) };
-        let anew = run_anew(home, run, &format!("--only {}", word(&task.id)));
+        let back = if self.is_gone { pick } else { format!("git switch {} && {pick}", word(&run.spec.target)) };
+        let anew = run_anew(core, home, run, None, &[task]);
         vec![back, format!("{anew}    # in a run of its own, and paid for again")]
     }
 }

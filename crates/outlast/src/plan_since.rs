@@ -14,15 +14,15 @@ use outlast_git::{UserRepo, word};
 use crate::base::commit;
 use crate::commands::{Given, say};
 use crate::landed::names;
+use crate::selection::Journalled;
 
 /// Says what of these tasks has been changed since their run began, and is not taken up by it; nothing where nothing has, or
 /// the plan cannot be read as it is now.
-pub(crate) fn tell(given: &Given, home: &RepoHome, run: &Run, tasks: &[TaskId], agent: Option<&str>) {
-    let changed = changed(given, home, run, tasks, agent);
+pub(crate) fn tell(given: &Given, journalled: &Journalled, run: &Run, tasks: &[TaskId], agent: Option<&str>) {
+    let Some((now, changed)) = changed(given, &journalled.home, run, tasks, agent) else { return };
     let Some((_, first)) = changed.first() else { return };
     let first: Vec<String> = first.iter().map(Change::words).collect();
     let ids: Vec<&TaskId> = changed.iter().map(|(task, _)| *task).collect();
-    let only: Vec<String> = ids.iter().map(|task| word(task.as_str())).collect();
     say(&format!(
         "{} goes by its plan as it was when it began; changed since, and not taken up: {} of {}",
         run.id,
@@ -31,7 +31,7 @@ pub(crate) fn tell(given: &Given, home: &RepoHome, run: &Run, tasks: &[TaskId], 
     ));
     say(&format!(
         "to take it up: {}    # begun anew, in a run of its own",
-        run_anew(home, run, &format!("--only {}", only.join(" ")))
+        run_anew(&journalled.core, &journalled.home, run, Some(&now), &ids)
     ));
 }
 
@@ -39,16 +39,18 @@ pub(crate) fn tell(given: &Given, home: &RepoHome, run: &Run, tasks: &[TaskId], 
 /// failed by, and each try of them would be spent as the ones before.
 pub(crate) fn failed_by_what_is_mended(
     given: &Given,
-    home: &RepoHome,
+    journalled: &Journalled,
     run: &Run,
     tasks: &[TaskId],
 ) -> Vec<(TaskId, Diagnostic)> {
+    let Journalled { home, core, .. } = journalled;
     let Ok(before) = load_plan(home, &run.spec.plan) else { return Vec::new() };
+    let Some((now, changed)) = changed(given, home, run, tasks, None) else { return Vec::new() };
     let failed = |task: &TaskId| {
         let found = run.task(task).filter(|task| task.phase == Phase::Failed)?;
         found.last_failure.as_ref().map(|failure| failure.class)
     };
-    let refused = changed(given, home, run, tasks, None).into_iter().filter_map(|(task, changes)| {
+    let refused = changed.into_iter().filter_map(|(task, changes)| {
         let (class, of) = (failed(task)?, before.task(task)?);
         let mended: Vec<String> =
             changes.iter().filter(|change| change.is_where(class, &before, of)).map(Change::words).collect();
@@ -60,7 +62,7 @@ pub(crate) fn failed_by_what_is_mended(
             format!("run `{}` goes by its plan as it was when it began, and would fail by the same again", run.id);
         let told = Diagnostic::error("task/mended-elsewhere", ExitCode::TasksFailed, what).because(why);
         let name = word(task.as_str());
-        let anew = run_anew(home, run, &format!("--only {name}"));
+        let anew = run_anew(core, home, run, Some(&now), &[task]);
         let told = told.fix(format!("{anew}    # begun anew, in a run of its own"));
         Some((
             task.clone(),
@@ -70,19 +72,23 @@ pub(crate) fn failed_by_what_is_mended(
     refused.collect()
 }
 
-/// What has been changed of each of these tasks of which anything has.
+/// Tasks, each with what has been changed of it.
+type Changed<'t> = Vec<(&'t TaskId, Vec<Change>)>;
+
+/// The plan as it is now, and what has been changed of each of these tasks of which anything has.
 fn changed<'t>(
     given: &Given,
     home: &RepoHome,
     run: &Run,
     tasks: &'t [TaskId],
     agent: Option<&str>,
-) -> Vec<(&'t TaskId, Vec<Change>)> {
-    let Ok(repository) = given.places.repository_of(home) else { return Vec::new() };
-    let Ok(before) = load_plan(home, &run.spec.plan) else { return Vec::new() };
-    let Some(now) = now(given, &repository, &before) else { return Vec::new() };
+) -> Option<(Plan, Changed<'t>)> {
+    let repository = given.places.repository_of(home).ok()?;
+    let before = load_plan(home, &run.spec.plan).ok()?;
+    let now = now(given, &repository, &before)?;
     let of = |task| (task, changes(&repository, run, &before, &now, task, agent));
-    tasks.iter().map(of).filter(|(_, changes)| !changes.is_empty()).collect()
+    let changed = tasks.iter().map(of).filter(|(_, changes)| !changes.is_empty()).collect();
+    Some((now, changed))
 }
 
 /// Something of a task that is another thing now.

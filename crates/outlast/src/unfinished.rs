@@ -4,13 +4,12 @@
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::plan::{Plan, Task};
 use outlast_core::run::{Mode, Run};
-use outlast_engine::load_plan;
+use outlast_engine::{earlier, load_plan};
 use outlast_git::UserRepo;
 
 use crate::failure::Failure;
 use crate::landed::names;
 use crate::places::Places;
-use crate::same::earlier;
 use crate::selection::Journalled;
 use crate::typed::Typed;
 

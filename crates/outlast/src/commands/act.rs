@@ -199,7 +199,7 @@ fn name_dependants(
             .map(|(task, state)| Dependant {
                 id: task.to_string(),
                 state: (*state).to_owned(),
-                fix: (*state == "stale").then(|| run_anew(home, run, &format!("--only {}", word(task.as_str())))),
+                fix: (*state == "stale").then(|| run_anew(&journalled.core, home, run, None, &[task])),
             })
             .collect();
     }

@@ -50,8 +50,10 @@ pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure
         }
     }
     can_go_on(&given, &home, &run)?;
-    if let Some(found) = Journalled::load(home.clone())?.as_ref().and_then(|journalled| journalled.core.run(&run)) {
-        plan_since::tell(&given, &home, found, &goes_on_with(found, &retry), None);
+    if let Some(journalled) = Journalled::load(home.clone())?
+        && let Some(found) = journalled.core.run(&run)
+    {
+        plan_since::tell(&given, &journalled, found, &goes_on_with(found, &retry), None);
     }
     go_on(given, GoingOn { home, run, assign: None, retry, budget: resume.budget, no_wait: resume.no_wait })
 }
@@ -73,10 +75,10 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
     }
     check(&journalled, run, &wanted)?;
     can_go_on(&given, &journalled.home, &id)?;
-    plan_since::tell(&given, &journalled.home, run, &wanted, retry.agent.as_deref());
+    plan_since::tell(&given, &journalled, run, &wanted, retry.agent.as_deref());
     let left_out = match retry.agent {
         Some(_) => false,
-        None => leave_mended(&given, &journalled.home, run, &mut wanted)?,
+        None => leave_mended(&given, &journalled, run, &mut wanted)?,
     };
     let assign = match &retry.agent {
         Some(agent) => {
@@ -93,8 +95,8 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
 
 /// Leaves out, of tasks that are to be tried again, those that failed by what has been mended since and is not taken up; an error
 /// where nothing is left. Tells whether there was any.
-fn leave_mended(given: &Given, home: &RepoHome, run: &Run, wanted: &mut Vec<TaskId>) -> Result<bool, Failure> {
-    let mut mended = plan_since::failed_by_what_is_mended(given, home, run, wanted);
+fn leave_mended(given: &Given, journalled: &Journalled, run: &Run, wanted: &mut Vec<TaskId>) -> Result<bool, Failure> {
+    let mut mended = plan_since::failed_by_what_is_mended(given, journalled, run, wanted);
     wanted.retain(|task| mended.iter().all(|(other, _)| other != task));
     if wanted.is_empty() && !mended.is_empty() {
         let (_, first) = mended.remove(0);
@@ -282,7 +284,7 @@ fn check(journalled: &Journalled, run: &Run, wanted: &[TaskId]) -> Result<(), Fa
     for other in &refused {
         say(&format!("not tried again: {other}"));
     }
-    Err(refusal(&last, &journalled.home, run).into())
+    Err(refusal(&last, &journalled.core, &journalled.home, run).into())
 }
 
 /// Says which tasks are not tried again, and why.

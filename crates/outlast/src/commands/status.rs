@@ -30,7 +30,7 @@ pub(crate) fn view(places: &Places, journalled: &Journalled, id: &RunId, now: Ti
     let found = places.moved_to(&journalled.home);
     let mut status = outlast_engine::status(&journalled.core, run, &journalled.home, engine, found.as_deref(), now);
     if let Some(off) = Off::of(places, &journalled.home, run) {
-        off.note(&mut status, run, &journalled.home);
+        off.note(&mut status, &journalled.core, run, &journalled.home);
     }
     Ok(status)
 }

@@ -126,3 +126,40 @@ fn retry_spends_no_try_on_a_command_that_changed_nothing_and_is_mended() {
     bench.run(&["retry", "one"]).ends(5).says("(gave_up): tools/agent.sh");
     assert_eq!(attempts(), before, "no agent was paid");
 }
+
+#[test]
+fn what_takes_a_mend_up_is_a_command_that_works_where_the_task_has_landed_in_an_older_run() {
+    let bench = Bench::new();
+    let agent = |does: &str| {
+        let text = plan("Do it.").replace(&format!("\"{COMMITTED}\""), &format!("\"-c\", \"{does}\""));
+        format!("[run]\nland = \"auto\"\n{text}")
+    };
+    let (works, fails) = (agent("echo $OUTLAST_ATTEMPT > one.txt"), agent("exit 1"));
+    bench.repo.write("plans/p2.toml", &works).unwrap();
+    bench.run(&["run", "p2", "--yes"]).ends(0);
+    bench.repo.write("plans/p2.toml", &fails).unwrap();
+    bench.run(&["run", "p2", "--again", "--yes"]).ends(5);
+    bench.repo.write("plans/p2.toml", &works).unwrap();
+    let told = bench.run(&["retry", "one"]).ends(5).says("error[task/mended-elsewhere]");
+    let told = told.says("to take it up: outlast run p2 --only one --again ");
+    told.says("do:      outlast run p2 --only one --again ");
+    bench.run(&["run", "p2", "--only", "one"]).ends(0).says("nothing is left to do");
+    // What is another thing to do by now has not landed.
+    bench.repo.write("plans/p2.toml", works.replace("Do it.", "Do it well.")).unwrap();
+    bench.run(&["retry", "one"]).ends(5).says("do:      outlast run p2 --only one  ");
+    bench.repo.write("plans/p2.toml", &works).unwrap();
+    bench.run(&["run", "p2", "--only", "one", "--again", "--yes"]).ends(0);
+    assert_eq!(bench.run(&["status", "--json"]).json("status")["tasks"][0]["state"], "landed");
+}
+
+#[test]
+fn what_does_a_task_anew_that_was_given_up_works_where_it_has_landed_in_an_older_run() {
+    let bench = Bench::new();
+    let text = plan("Do it.").replace(&format!("\"{COMMITTED}\""), "\"-c\", \"echo $OUTLAST_ATTEMPT > one.txt\"");
+    bench.plan(&format!("[run]\nland = \"auto\"\n{text}"));
+    bench.run(&["run", "--yes"]).ends(0);
+    bench.plan(&text);
+    bench.run(&["run", "--again", "--yes"]).ends(0);
+    bench.run(&["discard", "one"]).ends(0);
+    bench.run(&["retry", "one"]).says("outlast run --only one --again ");
+}

@@ -10,7 +10,7 @@ use outlast_core::plan::{Plan, Task};
 ///
 /// One that keeps its name is found by that; one that has another is the earlier one of the same work which nothing else
 /// of the plan is. No earlier task is two of now.
-pub(crate) fn earlier<'n, 'b>(now: &'n Plan, before: &'b Plan) -> BTreeMap<&'n TaskId, &'b TaskId> {
+pub fn earlier<'n, 'b>(now: &'n Plan, before: &'b Plan) -> BTreeMap<&'n TaskId, &'b TaskId> {
     let mut left: BTreeMap<&TaskId, &'b Task> = before.tasks.iter().map(|task| (&task.id, task)).collect();
     let mut found = BTreeMap::new();
     for task in &now.tasks {
