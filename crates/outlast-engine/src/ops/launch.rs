@@ -82,7 +82,7 @@ pub(crate) fn build(context: &Context, ask: &Ask<'_>) -> Result<Ready, Fault> {
     let steps: String = ask.task.steps.iter().map(|step| format!("{}\n", step.name)).collect();
     leave(&brief.home, STEPS_FILE, &steps)?;
     let launch = adapter.launch(&brief).map_err(|error| match &error {
-        outlast_agent::Error::ProgramMissing { .. } => absent(error.to_string()),
+        outlast_agent::Error::ProgramMissing { .. } => absent(&error.to_string()),
         _ => Fault::new(Class::Startup, error.to_string()),
     })?;
     let spec = spec(context, ask, kind, &brief, launch)?;
@@ -166,13 +166,13 @@ pub(crate) fn marker(context: &Context, id: &AttemptId) -> String {
 /// The agent's real program; none for a command, which names its own.
 fn program(context: &Context, kind: Kind) -> Result<PathBuf, Fault> {
     let Some(name) = kind.program() else { return Ok(PathBuf::new()) };
-    let entry = context.toolchain.find(name).ok_or_else(|| absent(format!("`{name}` is not on the PATH")))?;
+    let entry = context.toolchain.find(name).ok_or_else(|| absent(&format!("`{name}` is not on the PATH")))?;
     Ok(discover::real_program(kind, &entry))
 }
 
 /// An agent whose program was there when the run began: its installer is replacing it, or somebody is about to. No task is at
 /// fault, and all of them would fail within a second.
-fn absent(why: String) -> Fault {
+fn absent(why: &str) -> Fault {
     Fault::new(Class::Vanished, format!("no try is used, and it is looked for again: {why}"))
 }
 

@@ -67,8 +67,11 @@ fn i06_what_passes_a_gateway_alone_is_metered_and_priced_also_where_it_is_killed
     let sum = |count: fn(&Usage) -> Option<u64>| rows.iter().map(|row| count(&row.usage).unwrap()).sum::<u64>();
     assert_eq!(sum(|usage| usage.input), bill.tokens.input);
     assert_eq!(sum(|usage| usage.output), bill.tokens.output);
-    for row in &rows {
-        assert_eq!((row.outcome, row.estimated), (Outcome::Complete, false), "{row:#?}");
+    for (number, row) in rows.iter().enumerate() {
+        // The kill may come between an answer's last byte and the word that it was the last.
+        let was_killed = number < 2;
+        assert!(row.outcome == Outcome::Complete || was_killed && row.outcome == Outcome::Cut, "{row:#?}");
+        assert!(!row.estimated, "{row:#?}");
         // 5 USD for a million tokens that are read, 25 for those produced, and less or more for what caches serve or take.
         let least = row.usage.input.unwrap() * 500 + row.usage.output.unwrap() * 25_000;
         assert!(row.usd_nanos.unwrap().cast_unsigned() >= least && least > 0, "{row:#?}");
