@@ -103,7 +103,8 @@ fn b06_a_limit_that_is_stated_for_longer_than_its_window_is_waited_for_as_long_a
         REPORTS.replace("+6 seconds", "+7 hours").replace("usage limit or try again at", "session limit · resets");
     plan.run = plan.run.replace(REPORTS, &seven);
     world.plan(&plan);
-    let before = jiff::Timestamp::now().as_millisecond();
+    // In whole seconds, as a time is told.
+    let before = jiff::Timestamp::now().as_second() * 1_000;
     world.run(&["run", "--yes", "--no-wait"]).ends(6);
     let hours = 5 * 3_600_000;
     let now = jiff::Timestamp::now().as_millisecond();
