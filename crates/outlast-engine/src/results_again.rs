@@ -3,7 +3,7 @@
 
 use outlast_core::run::Run;
 use outlast_core::task::Task;
-use outlast_core::{AttemptId, Core, Oid};
+use outlast_core::{Core, Oid};
 use outlast_git::Workspace;
 
 use crate::error::Error;
@@ -54,23 +54,17 @@ fn base_again(git: &Repositories, run: &Run, task: &Task, base: &Oid) -> Result<
 
 /// Whether the result is there again: from the checkpoint that was verified, or from the workspace, where that is lost too.
 fn again(git: &Repositories, run: &Run, task: &Task, base: &Oid, result: &Oid) -> Result<bool, Error> {
-    let id = AttemptId { run: run.id.clone(), task: task.id.clone(), number: task.attempts };
     if let Some(end) = &task.checkpoint
-        && let Ok(true) = of_tree(git, run, task, &id, [base, end, result])
+        && let Ok(true) = of_tree(git, run, task, [base, end, result])
     {
         return Ok(true);
     }
-    let now = Workspace::open(git.store(), &id.run, &id.task)?.tree_now(git.store(), git.user())?;
-    of_tree(git, run, task, &id, [base, &now, result])
+    let now = Workspace::open(git.store(), &run.id, &task.id)?.tree_now(git.store(), git.user())?;
+    of_tree(git, run, task, [base, &now, result])
 }
 
-fn of_tree(
-    git: &Repositories,
-    run: &Run,
-    task: &Task,
-    id: &AttemptId,
-    [base, end, result]: [&Oid; 3],
-) -> Result<bool, Error> {
+fn of_tree(git: &Repositories, run: &Run, task: &Task, [base, end, result]: [&Oid; 3]) -> Result<bool, Error> {
     let tree = git.in_scope_tree(base, &git.split(base, end, &task.spec.writes)?)?;
-    Ok(git.store().result_again(result, id, base, &tree, &git.user().user_identity()?, run.started_at)?)
+    let author = git.user().user_identity()?;
+    Ok(git.store().make_result(&run.id, &task.id, base, &tree, &author, run.started_at)? == *result)
 }

@@ -34,20 +34,10 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
 
 /// Makes `folder` and what is missing above it, and syncs every folder that got an entry.
 pub(crate) fn create_dirs(folder: &Path) -> Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let parent = folder.parent().filter(|p| !p.as_os_str().is_empty());
-    if let Some(parent) = parent {
-        create_dirs(parent)?;
-    }
-    match std::fs::create_dir(folder) {
-        Ok(()) => parent.map_or(Ok(()), sync_dir),
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(e) => Err(Error::io("create", folder)(e)),
-    }
+    create_dirs_below(Path::new(""), folder)
 }
 
+/// The same, as far as `root`, which has to be there; the empty path always is.
 fn create_dirs_below(root: &Path, folder: &Path) -> Result<()> {
     if folder.is_dir() || folder == root {
         return Ok(());
@@ -55,6 +45,7 @@ fn create_dirs_below(root: &Path, folder: &Path) -> Result<()> {
     let parent = folder.parent().unwrap_or(root);
     create_dirs_below(root, parent)?;
     match std::fs::create_dir(folder) {
+        Ok(()) if parent.as_os_str().is_empty() => Ok(()),
         Ok(()) => sync_dir(parent),
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(e) => Err(Error::io("create", folder)(e)),

@@ -1,7 +1,6 @@
 //! Results and bases: what a task hands to those that need it, and what such a task starts from.
 
-use gix::ObjectId;
-use outlast_core::{AttemptId, Oid, RunId, TaskId, Timestamp};
+use outlast_core::{Oid, RunId, TaskId, Timestamp};
 
 use crate::candidate::{run_trailer, task_trailer};
 use crate::checkpoint::{put_commit, put_commit_by};
@@ -27,27 +26,15 @@ impl Store {
         at: Timestamp,
     ) -> Result<Oid> {
         let commit = self.make_result(run, task, base, tree, author, at)?;
-        self.set_ref(&result_ref(run, task), commit)?;
-        Ok(oid::of(commit))
+        self.set_ref(&result_ref(run, task), oid::parse(&commit)?)?;
+        Ok(commit)
     }
 
-    /// Makes a result anew that is lost, from what it was made from: whether the same commit came of it, which is then there.
+    /// Makes a result, under no name: one that is lost is there again when it is made of the same.
     ///
     /// # Errors
     /// An object cannot be read or written.
-    pub fn result_again(
-        &self,
-        lost: &Oid,
-        id: &AttemptId,
-        base: &Oid,
-        tree: &Oid,
-        author: &Identity,
-        at: Timestamp,
-    ) -> Result<bool> {
-        Ok(self.make_result(&id.run, &id.task, base, tree, author, at)? == oid::parse(lost)?)
-    }
-
-    fn make_result(
+    pub fn make_result(
         &self,
         run: &RunId,
         task: &TaskId,
@@ -55,7 +42,7 @@ impl Store {
         tree: &Oid,
         author: &Identity,
         at: Timestamp,
-    ) -> Result<ObjectId> {
+    ) -> Result<Oid> {
         let reader = self.reader();
         let (parent, tree) = (oid::parse(base)?, tree_like(&reader, tree)?);
         let mut batch = self.objects().batch()?;
@@ -64,7 +51,7 @@ impl Store {
         let message = format!("result of {task}\n\n{}\n{}\n", run_trailer(run), task_trailer(task));
         let commit = put_commit_by(&mut batch, tree, vec![parent], [author, &ours()], at, &message)?;
         batch.finish()?;
-        Ok(commit)
+        Ok(oid::of(commit))
     }
 
     /// The commit a task with needs starts from: the run's base with the results of its needs merged.
