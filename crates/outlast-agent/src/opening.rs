@@ -203,7 +203,7 @@ mod tests {
     fn d05_what_asks_a_person_and_nothing_after_it_has_not_begun() {
         for text in [
             "Do you trust the files in this folder? (y/n)",
-            "\u{1b}[1mDo you trust the files in this folder?\u{1b}[0m\n\n/work/repo\n",
+            "\u{1b}[1mDo you trust the files in this folder?\u{1b}[0m\n\n/home/me/repo\n",
             "╭────────────────────╮\n│ Do you trust this folder? │\n│ ❯ 1. Yes, proceed │\n│   2. No, exit │\n╰─────╯\n   Enter to confirm · Esc to exit",
             "Welcome to Agent v2\n\nSelect login method:\n ❯ 1. Account with a subscription\n   2. Console account",
             "Password: ",

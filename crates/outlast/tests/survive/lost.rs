@@ -101,7 +101,7 @@ fn h15_refs_that_hold_no_byte_are_written_anew_by_the_journal() {
     let held: Vec<String> = refs.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     assert!(refs.iter().any(|file| file.ends_with("result")) && refs.len() > 1, "{refs:?}");
     refs.iter().for_each(|file| empty(file));
-    let unknown = store(&world).join("refs/outlast/gone/work/1");
+    let unknown = store(&world).join("refs/outlast/gone/task/1");
     fs::create_dir_all(unknown.parent().unwrap()).unwrap();
     fs::write(&unknown, "").unwrap();
     let told = doctor(&world).expect("refs hold no byte");
