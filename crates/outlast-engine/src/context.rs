@@ -390,8 +390,8 @@ impl Context {
     pub(crate) fn note_trouble(&self, key: &OperationKey, error: &Error) {
         tracing::warn!(run = %key.run, task = %key.task, step = ?key.step, %error, "an operation came to nothing");
         let (task, no_space) = (Some(key.task.clone()), error.is_no_space());
-        let trouble = Trouble { task, what: error.to_string(), no_space, again: true };
-        drop(self.trouble.send(trouble));
+        let what = crate::diagnose::in_short(error);
+        drop(self.trouble.send(Trouble { task, what, no_space, again: true }));
     }
 
     /// Tells whoever listens that a turn of a living attempt could not be kept. It is not tried again: the next turn keeps

@@ -156,16 +156,10 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
         let told = store_damaged(&files).because(NOTHING_LOST).about(run.to_string());
         return Why { told, is_certain: is_lost(error, &files) };
     }
-    let lock = match error {
-        Error::Git(outlast_git::Error::Git { stderr, .. }) => held_lock(stderr),
-        _ => None,
-    };
+    let lock = lock_of(error);
     // Git has waited for the lock of a ref as long as any other git may hold it: to wait again would show nothing new.
     let is_waited_for = lock.is_some_and(outlast_git::is_waited_for);
-    let what = match lock {
-        Some(lock) => format!("the lock {lock} is held by another git, or was left by one that was killed"),
-        None => error.to_string().lines().next().unwrap_or_default().to_owned(),
-    };
+    let what = in_short(error);
     let tried = if is_waited_for {
         "it was waited for, and is tried again"
     } else {
@@ -179,6 +173,22 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
         told = told.fix(format!("rm {}    # once no git is at work there", quoted(lock)));
     }
     Why { told: told.fix(goes_on), is_certain: is_waited_for }
+}
+
+/// What came to nothing, in a line: the log has all that git said.
+pub(crate) fn in_short(error: &Error) -> String {
+    match lock_of(error) {
+        Some(lock) => format!("the lock {lock} is held by another git, or was left by one that was killed"),
+        None => error.to_string().lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The lock that git did not get.
+fn lock_of(error: &Error) -> Option<&str> {
+    match error {
+        Error::Git(outlast_git::Error::Git { stderr, .. }) => held_lock(stderr),
+        _ => None,
+    }
 }
 
 /// Where a run's repository was and another one is: it does not hold the commit that the run started from.

@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use outlast_core::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::entry::{self, COLUMNS};
 use crate::{Entry, Error, Snapshot, connection, fault, snapshot};
@@ -75,6 +76,18 @@ impl JournalReader {
         self.connection
             .prepare_cached("SELECT coalesce(max(seq), 0) FROM record")
             .and_then(|mut select| select.query_row([], |row| row.get(0)))
+            .map_err(|error| fault::sqlite(&self.path, "find the last entry", error))
+    }
+
+    /// When the last durable entry was written; nothing in an empty journal.
+    ///
+    /// # Errors
+    /// The failure to read the file.
+    pub fn last_at(&self) -> Result<Option<Timestamp>, Error> {
+        self.connection
+            .prepare_cached("SELECT at FROM record ORDER BY seq DESC LIMIT 1")
+            .and_then(|mut select| select.query_row([], |row| row.get(0)).optional())
+            .map(|at: Option<i64>| at.map(Timestamp::from_millis))
             .map_err(|error| fault::sqlite(&self.path, "find the last entry", error))
     }
 

@@ -9,21 +9,30 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use outlast_api::{Diagnostic, ExitCode};
-use outlast_core::plan::Plan;
+use outlast_core::Oid;
+use outlast_core::plan::{Land, Plan};
 use outlast_engine::RepoHome;
 
 use crate::failure::Failure;
 use crate::text;
+use crate::text::screen::short;
 use crate::typed::{Given, Typed, as_given};
 
-/// Makes sure that a person has approved what this plan would run: it, or the whole that it is a part of.
-pub(crate) fn require(home: &RepoHome, plan: &Plan, whole: &Plan, typed: Typed<'_>, yes: bool) -> Result<(), Failure> {
+/// Makes sure that a person has approved what this plan would run from the commit `base`: it, or the whole that it is a part of.
+pub(crate) fn require(
+    home: &RepoHome,
+    plan: &Plan,
+    whole: &Plan,
+    base: &Oid,
+    typed: Typed<'_>,
+    yes: bool,
+) -> Result<(), Failure> {
     let hash = outlast_config::approval_hash(plan);
     let file = home.root().join("approved");
     if is_approved(&file, &hash) || is_given(home, whole) {
         return Ok(());
     }
-    if !yes && !asked(plan)? {
+    if !yes && !asked(plan, base)? {
         let what = "this plan's commands have not been approved for this repository";
         return Err(Diagnostic::error("plan/not-approved", ExitCode::Plan, what)
             .because("a plan comes with its repository, and its commands run on your machine")
@@ -55,11 +64,18 @@ fn keep(file: &PathBuf, hash: &str) -> io::Result<()> {
 }
 
 /// Asks at a terminal; elsewhere nobody can answer.
-fn asked(plan: &Plan) -> Result<bool, Failure> {
+fn asked(plan: &Plan, base: &Oid) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Ok(false);
     }
-    let mut told = String::from("This plan runs these commands:\n");
+    let lands = match (&plan.run.target, plan.run.land) {
+        (None, Land::Review) => "what passes waits for you, and then lands on a branch of the run's own".to_owned(),
+        (None, Land::Auto) => "what passes lands by itself, on a branch of the run's own".to_owned(),
+        (Some(target), Land::Review) => format!("what passes waits for you, and then lands on `{target}`"),
+        (Some(target), Land::Auto) => format!("what passes lands by itself, on `{target}`"),
+    };
+    let (tasks, start) = (text::count(plan.tasks.len(), "task"), short(base.as_str()));
+    let mut told = format!("{tasks}, from what is committed at {start}; {lands}.\nThis plan runs these commands:\n");
     for command in commands(plan) {
         told.push_str("  ");
         told.push_str(&text::shown(&command));

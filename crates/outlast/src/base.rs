@@ -3,7 +3,7 @@
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::{Code, UserConfig};
 use outlast_core::plan::Plan;
-use outlast_core::{AgentName, Oid, TaskId};
+use outlast_core::{AgentName, Oid, RunId, TaskId};
 use outlast_engine::{AbsentProgram, Starts, Toolchain, absent_programs, unable_agents};
 use outlast_git::UserRepo;
 
@@ -45,7 +45,7 @@ pub(crate) struct Hindrance {
 }
 
 /// Everything about a plan that could not work here and can be seen without running any of it: programs that are not where
-/// they are looked for, agents that nobody would answer.
+/// they are looked for, agents that nobody would answer. A target that can be no branch here is refused at once, as by the run.
 pub(crate) fn hindrances(
     plan: &Plan,
     given: &Given,
@@ -55,6 +55,9 @@ pub(crate) fn hindrances(
     if plan.tasks.is_empty() {
         return Ok(Vec::new());
     }
+    // Of the run's name only the end is not known yet, which collides with nothing.
+    let run = RunId::new(format!("{}-", TaskId::new(&plan.run.name).slug()));
+    repository.resolve_target(&plan.run.target_of(&run)).map_err(outlast_engine::Error::from)?;
     let toolchain = Toolchain::of_this_process(given.places.home.root());
     let absent = absent_programs(plan, repository, &commit(plan, repository)?, &toolchain)?;
     let unable = unable_agents(plan, &accounts(user)?, &toolchain);

@@ -18,7 +18,9 @@ mod selection;
 mod session;
 mod signals;
 mod text;
+mod troubles;
 mod typed;
+mod unanswered;
 mod unfinished;
 mod watch;
 

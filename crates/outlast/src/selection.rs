@@ -4,7 +4,7 @@ use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::glob::Glob;
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::STATES;
-use outlast_core::{Core, RunId, TaskId};
+use outlast_core::{Core, RunId, TaskId, Timestamp};
 use outlast_engine::{RepoHome, replay};
 use outlast_git::{UserRepo, word};
 use outlast_journal::JournalReader;
@@ -23,6 +23,15 @@ pub(crate) struct Journalled {
 }
 
 impl Journalled {
+    /// The time of which it tells: now, where an engine is at work on it. Where none is, nothing has changed since the last
+    /// record; what waited then waits still, whatever has become of the limit that it waited for.
+    pub(crate) fn told_at(&self, places: &Places, now: Timestamp) -> Result<Timestamp, Failure> {
+        if places.home.engine_of(&self.home).is_some() {
+            return Ok(now);
+        }
+        Ok(self.reader.last_at().map_err(outlast_engine::Error::from)?.unwrap_or(now))
+    }
+
     /// Its runs: of two that hold the same task, the one that counts comes first.
     pub(crate) fn newest_first(&self) -> Vec<&Run> {
         let mut runs: Vec<&Run> = self.core.runs.values().collect();

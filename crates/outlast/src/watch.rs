@@ -1,12 +1,12 @@
 //! Staying with a run: progress line by line, an orderly end on a signal, and the exit code that says how it went.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast_api::{Act, Diagnostic, ExitCode, Status, rfc3339};
 use outlast_core::driver::Parks;
-use outlast_core::{Core, Record, RunId, TaskId};
+use outlast_core::run::{Mode, Run};
+use outlast_core::{Core, Record, RunId};
 use outlast_engine::{
     DISK_FULL, Engine, LoopHandle, NoSpace, Obstacle, PLAN_DAMAGED, REPOSITORY_GONE, RepoHome, Rest, STORE_GONE,
     TRIED_AGAIN, Trouble, leave_at_rest, leave_waiting, not_all_kept, others_at_work, park_waiting, perform,
@@ -23,6 +23,8 @@ use crate::places::Places;
 use crate::selection::Journalled;
 use crate::signals::Signals;
 use crate::text::{self, budget, screen};
+use crate::troubles::Troubles;
+use crate::unanswered;
 
 /// How a command stays with a run.
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +60,7 @@ enum Parked {
 /// nothing of it is missed.
 pub(crate) struct Watch {
     records: broadcast::Receiver<Arc<[Record]>>,
-    troubles: Option<broadcast::Receiver<Trouble>>,
-    /// What was last told of each task's trouble.
-    told: BTreeMap<Option<TaskId>, String>,
+    troubles: Troubles,
     signals: Wishes,
 }
 
@@ -93,8 +93,7 @@ impl Watch {
         let signals = Signals::listen().map_err(|error| cannot(&format!("no signals: {error}")))?;
         Ok(Self {
             records: engine.handle().subscribe(),
-            troubles: engine.troubles(),
-            told: BTreeMap::new(),
+            troubles: Troubles::of(engine),
             signals: Wishes { signals, last: None },
         })
     }
@@ -108,6 +107,7 @@ impl Watch {
         stay: Stay,
     ) -> Result<ExitCode, Failure> {
         engine.ends_with(run)?;
+        tell_others(engine.handle(), run).await?;
         let interrupted = loop {
             match self.follow(&engine, run, stay).await? {
                 Ended::Settled => match self.park_others(engine.handle(), run).await? {
@@ -163,7 +163,11 @@ impl Watch {
             return Ok(ExitCode::HungUp);
         }
         let status = shown?;
-        Ok(interrupted.unwrap_or_else(|| exit_code(&status)))
+        let code = interrupted.unwrap_or_else(|| exit_code(&status));
+        if code == ExitCode::Provider {
+            unanswered::told(&status).iter().for_each(|told| say(text::diagnostic(told).trim_end()));
+        }
+        Ok(code)
     }
 
     async fn follow(&mut self, engine: &Engine, run: &RunId, stay: Stay) -> Result<Ended, Failure> {
@@ -190,12 +194,12 @@ impl Watch {
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Ok(Ended::Died),
                 },
-                trouble = next(&mut self.troubles) => {
+                trouble = self.troubles.next() => {
                     let lack = NoSpace::of(engine.handle().folder());
                     if is_in_vain(&trouble, lack) {
                         return Ok(Ended::HeldUp(Box::new(not_all_kept(engine.handle().folder()))));
                     }
-                    self.tell_trouble(&trouble, lack);
+                    self.troubles.tell(&trouble, lack);
                 }
                 () = journal_is_at_its_limit(engine.handle()) => {
                     return Ok(Ended::HeldUp(Box::new(not_all_kept(engine.handle().folder()))));
@@ -214,15 +218,6 @@ impl Watch {
                     Err(error) => Err(error.into()),
                 },
             }
-        }
-    }
-
-    /// Tells what holds a task up, once for as long as it is the same.
-    fn tell_trouble(&mut self, trouble: &Trouble, lack: NoSpace) {
-        let told = told(trouble, lack);
-        if self.told.get(&trouble.task) != Some(&told) {
-            say(&told);
-            self.told.insert(trouble.task.clone(), told);
         }
     }
 
@@ -280,6 +275,19 @@ impl Watch {
         }
         Ok(all)
     }
+}
+
+/// Says which other runs this engine goes on with, which is not what was asked for.
+async fn tell_others(engine: &LoopHandle, run: &RunId) -> Result<(), Failure> {
+    let own = run.clone();
+    let others = move |core: &Core| {
+        let goes_on = |run: &&Run| run.mode == Mode::Running && run.id != own;
+        core.runs.values().filter(goes_on).map(|run| run.id.clone()).collect::<Vec<_>>()
+    };
+    for other in unless_full(engine, engine.look(others)).await?.unwrap_or_default() {
+        say(&format!("run {other} of this repository goes on here too; to leave it as it is: outlast pause {other}"));
+    }
+    Ok(())
 }
 
 /// Shows how a run is, from its journal.
@@ -354,19 +362,6 @@ fn cannot(why: &str) -> Failure {
     Diagnostic::error("host/cannot", ExitCode::Host, why).into()
 }
 
-async fn next(troubles: &mut Option<broadcast::Receiver<Trouble>>) -> Trouble {
-    if let Some(receiver) = troubles {
-        loop {
-            match receiver.recv().await {
-                Ok(trouble) => return trouble,
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => break,
-            }
-        }
-    }
-    std::future::pending().await
-}
-
 /// Whether something is tried again and again that comes to nothing for as long as this process lives.
 fn is_in_vain(trouble: &Trouble, lack: NoSpace) -> bool {
     trouble.again && trouble.no_space && lack != NoSpace::Room
@@ -378,17 +373,6 @@ async fn journal_is_at_its_limit(engine: &LoopHandle) {
     if !waits || NoSpace::of(engine.folder()) == NoSpace::Room {
         std::future::pending::<()>().await;
     }
-}
-
-fn told(trouble: &Trouble, lack: NoSpace) -> String {
-    let again = if trouble.again { "; it is tried again" } else { "" };
-    let advice = match (trouble.no_space, lack) {
-        (false, _) => "",
-        (true, NoSpace::Room) => "; free some space",
-        (true, NoSpace::FileSize(_)) => "; stop it and start it again after `ulimit -f unlimited`",
-    };
-    let task = trouble.task.as_ref().map_or_else(String::new, |task| format!("{task}: "));
-    format!("{task}{}{again}{advice}", trouble.what)
 }
 
 fn tell(records: &Arc<[Record]>, run: &RunId) {
@@ -422,7 +406,9 @@ pub(crate) fn exit_code(status: &Status) -> ExitCode {
     let codes = status.tasks.iter().map(|task| match (task.state.as_str(), task.cause.as_deref()) {
         (_, Some(REPOSITORY_GONE)) => ExitCode::Repository,
         (_, Some(DISK_FULL | PLAN_DAMAGED | STORE_GONE | TRIED_AGAIN)) => ExitCode::Host,
-        ("failed" | "ready" | "parked", Some("auth" | "billing")) => ExitCode::Provider,
+        ("failed" | "ready" | "parked", Some("auth" | "billing")) | ("held" | "ready" | "parked", Some("network")) => {
+            ExitCode::Provider
+        }
         ("failed", Some("conflict"))
         | ("done", Some("conflict" | "verify" | "target_checked_out" | "unclear" | "filter")) => ExitCode::Conflict,
         ("failed" | "blocked" | "stale", _) => ExitCode::TasksFailed,

@@ -23,6 +23,7 @@ use crate::session::block_on;
 use crate::signals::Signals;
 use crate::text::screen::{fixes, short, task_style};
 use crate::text::{BOLD, shown, styled};
+use crate::troubles::Troubles;
 
 pub(crate) fn pause(given: Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
     halt(given, selection, "paused", |run| Act::Pause { run })
@@ -318,6 +319,7 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
     let run = run.clone();
     block_on(async move {
         let engine = session.open(repository, false).await?;
+        let mut troubles = Troubles::of(&engine);
         let done = async {
             let acted = perform(engine.handle(), act);
             let acted = match parks {
@@ -334,6 +336,7 @@ pub(crate) fn act(given: Given, home: &RepoHome, run: &RunId, act: Act) -> Resul
         let acted = tokio::select! {
             acted = done => acted,
             signal = interrupted() => Err(signal?),
+            never = troubles.tell_all(engine.handle().folder()) => match never {},
         };
         // Also where it was interrupted: a check that it has begun is ended with it.
         engine.close().await?;

@@ -70,8 +70,7 @@ fn show_plan(
     if given.json {
         print_json(&view(name, checked, analysis.unwrap_or_default(), approved))?;
     } else {
-        let told: String = checked.findings.iter().map(findings::finding).collect();
-        print(&told)?;
+        print(&findings::all(&checked.findings))?;
         if let Some(analysis) = &analysis {
             print(&text::plan::analysis(analysis))?;
         }

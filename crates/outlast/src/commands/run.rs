@@ -67,7 +67,7 @@ fn began(given: Given, run: &Run) -> Result<ExitCode, Failure> {
     if let Some(holder) = given.places.home.engine() {
         return Err(outlast_engine::Error::EngineRunning(Some(holder)).into());
     }
-    approval::require(&home, &plan, &whole, typed, run.yes)?;
+    approval::require(&home, &plan, &whole, &base::commit(&plan, &repository)?, typed, run.yes)?;
     if run.detach {
         let id = detach::run(&given.places)?;
         return if given.json { show(&given, &id) } else { Ok(ExitCode::Ok) };

@@ -1,5 +1,7 @@
 //! `outlast`: every run on this machine, one line each.
 
+use std::collections::BTreeSet;
+
 use outlast_api::{ExitCode, RunLine, Runs, schema};
 use outlast_engine::run_line;
 
@@ -12,12 +14,16 @@ use crate::text::{self, DIM, styled};
 
 pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
     let mut lines: Vec<RunLine> = Vec::new();
-    let now = now();
+    let mut idle = BTreeSet::new();
     let (all, unread) = Journalled::load_all(&given.places)?;
     for journalled in all {
         let name = journalled.home.root().file_name().map(|name| name.to_string_lossy().into_owned());
-        let line = |run| run_line(&journalled.core, run, &journalled.home, name.clone(), now);
+        let at = journalled.told_at(&given.places, now())?;
+        let line = |run| run_line(&journalled.core, run, &journalled.home, name.clone(), at);
         lines.extend(journalled.core.runs.values().map(line));
+        if given.places.home.engine_of(&journalled.home).is_none() {
+            idle.extend(journalled.core.runs.keys().map(ToString::to_string));
+        }
     }
     lines.sort_by(|a, b| b.started_at.cmp(&a.started_at));
     let code = match unread {
@@ -39,7 +45,8 @@ pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
         let counts: Vec<String> = line.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
         let state = styled(state_style(&line.state), format!("{:<9}", line.state));
         let goes_on = line.reset_at.as_deref().filter(|_| line.state == "parked");
-        let goes_on = goes_on.map(|at| format!(", goes on at {at}")).unwrap_or_default();
+        let when = if idle.contains(&line.run) { ", once it is resumed" } else { "" };
+        let goes_on = goes_on.map(|at| format!(", goes on at {at}{when}")).unwrap_or_default();
         let place = line.repository.as_deref().unwrap_or_default();
         print(&format!(
             "{:<24} {state} {}{goes_on}  {}\n",

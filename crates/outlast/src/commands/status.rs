@@ -28,7 +28,8 @@ pub(crate) fn view(places: &Places, journalled: &Journalled, id: &RunId, now: Ti
     let run = journalled.core.run(id).ok_or_else(|| outlast_engine::Error::Internal(format!("no run `{id}`")))?;
     let engine = places.home.engine_of(&journalled.home).map(|holder| holder.pid);
     let found = places.moved_to(&journalled.home);
-    let mut status = outlast_engine::status(&journalled.core, run, &journalled.home, engine, found.as_deref(), now);
+    let at = journalled.told_at(places, now)?;
+    let mut status = outlast_engine::status(&journalled.core, run, &journalled.home, engine, found.as_deref(), at);
     if let Some(off) = Off::of(places, &journalled.home, run) {
         off.note(&mut status, &journalled.core, run, &journalled.home);
     }

@@ -15,6 +15,9 @@ use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled}
 /// How many tasks of a group are named before the rest is summed up: a screen holds about forty lines.
 const NAMED_MAX: usize = 12;
 
+/// How many of the tasks are named that share a line.
+const ALIKE_NAMED: usize = 3;
+
 /// The group of what only a person can decide.
 const NEEDS_YOU: &str = GROUPS[0].0;
 /// The group of what nothing more comes of.
@@ -55,15 +58,19 @@ pub(crate) fn status(status: &Status, now: Timestamp) -> String {
         // What did not get there is what is looked for.
         tasks.sort_by_key(|task| !matches!(task.state.as_str(), "failed" | "blocked"));
         let _ = writeln!(text, "\n{} ({})", styled(BOLD, group), how_many(&tasks));
-        for task in tasks.iter().take(NAMED_MAX) {
-            let _ = writeln!(text, "  {}", line(task, status.engine.is_some(), now));
+        let alike = alike(&tasks);
+        for same in alike.iter().take(NAMED_MAX) {
+            let task = same[0];
+            let _ = writeln!(text, "  {}", line(same, status.engine.is_some(), now));
             // It is the same for all of them, and said once below.
             if !is_in_the_way(task) {
                 text.push_str(&fixes(&task.fix));
             }
         }
-        if tasks.len() > NAMED_MAX {
-            let _ = writeln!(text, "  {}", styled(DIM, format!("and {} more", tasks.len() - NAMED_MAX)));
+        let more: usize = alike.iter().skip(NAMED_MAX).map(Vec::len).sum();
+        if more > 0 {
+            let all = format!("and {more} more; all of them: outlast status --json {}", status.run);
+            let _ = writeln!(text, "  {}", styled(DIM, all));
         }
     }
     if let Some(task) = status.tasks.iter().find(|task| is_in_the_way(task)) {
@@ -95,19 +102,41 @@ fn how_many(tasks: &[&TaskView]) -> String {
     }
 }
 
-/// One task in one line. Nothing goes on by itself where no engine is at work.
-fn line(task: &TaskView, is_at_work: bool, now: Timestamp) -> String {
+/// Tasks of which the same is to be said, together, where not each of them has a line: sixty agents that wait for one account are
+/// one thing to know.
+fn alike<'a>(tasks: &[&'a TaskView]) -> Vec<Vec<&'a TaskView>> {
+    let said = |task: &TaskView| (task.state.clone(), task.cause.clone(), task.detail.clone(), task.reset_at.clone());
+    let is_same = |one: &TaskView, other: &TaskView| {
+        said(one) == said(other) && one.fix == other.fix && one.off_target == other.off_target
+    };
+    if tasks.len() <= NAMED_MAX {
+        return tasks.iter().map(|task| vec![*task]).collect();
+    }
+    let mut groups: Vec<Vec<&TaskView>> = Vec::new();
+    for task in tasks {
+        match groups.iter_mut().find(|group| is_same(group[0], task)) {
+            Some(group) => group.push(task),
+            None => groups.push(vec![task]),
+        }
+    }
+    groups
+}
+
+/// Tasks of which the same is to be said, in one line. Nothing goes on by itself where no engine is at work.
+fn line(tasks: &[&TaskView], is_at_work: bool, now: Timestamp) -> String {
+    let task = tasks[0];
     // What an attempt is being ended for says more than that it still runs.
     let ending = task.cause.as_deref().filter(|cause| matches!(*cause, "parking" | "discarding"));
     let state = ending.unwrap_or(&task.state);
-    let mut text = format!("{} {}", styled(task_style(state), format!("{state:<10}")), task.id);
-    if task.attempts > 1 {
+    let mut text = format!("{} {}", styled(task_style(state), format!("{state:<10}")), names(tasks));
+    let is_alone = tasks.len() == 1;
+    if is_alone && task.attempts > 1 {
         let _ = write!(text, "  attempt {}", task.attempts);
     }
-    if task.turns > 0 {
+    if is_alone && task.turns > 0 {
         let _ = write!(text, "  {}", count(task.turns as usize, "turn"));
     }
-    if let Some(landed) = &task.landed {
+    if let Some(landed) = task.landed.as_ref().filter(|_| is_alone) {
         let _ = write!(text, "  {}", styled(DIM, short(landed)));
     }
     if let Some(cause) = task.cause.as_ref().filter(|_| ending.is_none()) {
@@ -125,6 +154,18 @@ fn line(task: &TaskView, is_at_work: bool, now: Timestamp) -> String {
         let _ = write!(text, "  {}", styled(BOLD, when));
     }
     text
+}
+
+/// A task by its name, or some of several and how many there are.
+fn names(tasks: &[&TaskView]) -> String {
+    match tasks {
+        [task] => task.id.clone(),
+        several => {
+            let first: Vec<&str> = several.iter().take(ALIKE_NAMED).map(|task| task.id.as_str()).collect();
+            let more = if several.len() > ALIKE_NAMED { ", …" } else { "" };
+            format!("{} tasks ({}{more})", several.len(), first.join(", "))
+        }
+    }
 }
 
 /// Whether a task's result changes nothing that the target does not hold: there is nothing to decide.
@@ -193,10 +234,14 @@ fn advice(status: &Status) -> Vec<String> {
     if status.engine.is_some() && waits {
         say(format!("outlast resume {run}"), "tries now, if you know that the limit is over");
     }
-    if let Some(task) = status.tasks.iter().find(|task| task.state == "failed") {
+    let failed: Vec<&TaskView> = status.tasks.iter().filter(|task| task.state == "failed").collect();
+    if let [task, others @ ..] = failed.as_slice() {
         let id = word(&task.id);
         say(format!("outlast log --run {run} {id}"), "shows what happened to it");
-        say(format!("outlast retry --run {run} {id}"), "tries it again, with its work as it is");
+        match others {
+            [] => say(format!("outlast retry --run {run} {id}"), "tries it again, with its work as it is"),
+            _ => say(format!("outlast retry --run {run} state:failed"), "tries them again, with their work as it is"),
+        }
     }
     advice
 }
@@ -224,3 +269,6 @@ pub(crate) fn task_style(state: &str) -> Style {
         _ => DIM,
     }
 }
+
+#[cfg(test)]
+mod tests;

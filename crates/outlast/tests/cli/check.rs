@@ -68,3 +68,16 @@ fn a_prompt_is_shown_as_it_is_sent_and_an_unknown_task_is_told() {
     let error = bench.run(&["check", "--prompt", "clint", "--json"]).fails(9, "task/none");
     assert!(error["error"]["why"][0].as_str().unwrap().contains("client"), "{error:#}");
 }
+
+#[test]
+fn what_fifty_tasks_have_in_common_is_told_once() {
+    let bench = Bench::new();
+    let task = |n: usize| format!("[[task]]\nid = \"t{n:02}\"\ngoal = \"g\"\nwrites = [\"f{n}\"]\n");
+    let tasks: String = (1..=50).map(task).collect();
+    bench.plan(&format!("[agent.a]\nkind = \"command\"\ncommand = [\"true\"]\n{tasks}"));
+    let told = bench.run(&["check"]).ends(0).shows("also `t02`, `t03`").shows("and 41 more").shows("50 warnings");
+    assert_eq!(told.stdout.matches("warning[plan/no-verify]").count(), 1, "{told:#?}");
+    let view = bench.run(&["check", "--json"]).ends(0).json("check");
+    let findings = view["findings"].as_array().unwrap();
+    assert_eq!(findings.iter().filter(|finding| finding["code"] == "plan/no-verify").count(), 50);
+}

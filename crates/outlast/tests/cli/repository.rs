@@ -33,6 +33,21 @@ fn an_unfinished_operation_is_refused() {
 }
 
 #[test]
+fn a_branch_in_the_place_of_the_runs_own_is_told_before_anybody_says_yes() {
+    let bench = Bench::new();
+    bench.plan(PLAN);
+    bench.repo.git(&["branch", "outlast"]).unwrap();
+    let before = bench.files();
+    for command in
+        [&["check", "--json"][..], &["run", "--dry-run", "--json"], &["run", "--json"], &["run", "--yes", "--json"]]
+    {
+        let error = bench.run(command).fails(4, "repository/target-collides");
+        assert!(error["error"]["what"].as_str().unwrap().contains("`outlast`"), "{error:#}");
+    }
+    before.assert_same(&bench.files(), "nothing is changed");
+}
+
+#[test]
 fn shapes_that_are_not_supported_yet_are_refused() {
     is_refused(Odd::Shallow, "repository/shallow-clone");
     is_refused(Odd::Partial, "repository/partial-clone");

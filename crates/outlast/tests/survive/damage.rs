@@ -150,6 +150,7 @@ fn tasks_of_a_plan_that_is_damaged_wait_in_an_engine_that_works_on_them_and_use_
     let text_of = fs::read_to_string(world.repo.dir().join("outlast.toml")).unwrap();
     world.repo.write("outlast.toml", text_of.replace("land = \"auto\"", "land = \"auto\"\ntarget = \"gate\"")).unwrap();
     let mut run = world.start(&["run", "--yes"]);
+    run.until(&[&format!("run {first} of this repository goes on here too"), &format!("outlast pause {first}")]);
     run.until(&["work: the copy of its plan", "it is tried again"]);
     let status = world.run(&["status", &first, "--json"]).ends(0).json();
     let task = &status["tasks"][0];

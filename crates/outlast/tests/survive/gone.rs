@@ -218,3 +218,19 @@ fn who_lands_by_hand_is_told_of_a_lock_that_is_never_let_go() {
     world.run(&["land", "one"]).ends(0);
     world.all_are("landed");
 }
+
+#[test]
+fn who_lands_by_hand_is_told_what_is_tried_again_while_they_wait() {
+    let world = World::new();
+    world.plan(&Plan::new("target = \"landed\"").part("one"));
+    world.run(&["run", "--yes"]).ends(0);
+    // Somebody's file in the place of the branch's log: git writes no log there.
+    let log = world.repo.dir().join(".git/logs/refs/heads/landed");
+    fs::create_dir_all(&log).unwrap();
+    fs::write(log.join("note"), "mine\n").unwrap();
+    let mut land = world.start(&["land", "one"]);
+    land.until(&["one: ", "git update-ref", "it is tried again"]);
+    fs::remove_dir_all(&log).unwrap();
+    land.end().ends(0);
+    world.all_are("landed");
+}

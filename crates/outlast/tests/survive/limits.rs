@@ -1,6 +1,7 @@
 //! The cases of group A: limits that kill agents elsewhere, and what is left of their work here.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use outlast_testkit::fixture::Repo;
 use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
@@ -170,7 +171,10 @@ fn a19_after_a_refusal_that_no_waiting_mends_nothing_goes_upstream_until_a_perso
         }
         world.plan(&plan);
         // The second is not even begun: it would be told the same, and fail for nothing.
-        world.run(&["run", "--yes"]).ends(11).says("until you say so");
+        let code = if cause == "auth" { "account/refused" } else { "account/unpaid" };
+        let ended = world.run(&["run", "--yes"]).ends(11);
+        let ended = ended.says("until you say so").says(&format!("error[{code}]")).says("account `main`");
+        ended.says("outlast retry --run").says("state:failed").says("outlast doctor");
         let goes_on = format!("outlast resume {}", text(&world.status()["run"]));
         for (id, state, attempts) in [("one", "failed", 1), ("two", "ready", 0)] {
             let task = world.task(id);
@@ -192,6 +196,24 @@ fn a19_after_a_refusal_that_no_waiting_mends_nothing_goes_upstream_until_a_perso
         world.all_are("landed");
         world.nothing_is_left();
     }
+}
+
+#[test]
+fn a_provider_that_nobody_reaches_is_told_as_that_to_who_need_not_wait() {
+    let world = World::new();
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    let config = std::fs::read_to_string(world.env.config_file()).unwrap();
+    // Nobody listens there: the listener that had the port is gone.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    world.env.write_config(&config.replace(&world.provider.url(), &format!("http://{nobody}"))).unwrap();
+    let ended = world.run(&["run", "--yes", "--no-wait"]).ends(11);
+    ended.says("error[provider/unreachable]").says("outlast doctor").says("outlast resume ");
+    let task = world.task("one");
+    assert_eq!((&task["state"], &task["cause"]), (&"parked".into(), &"network".into()), "{task:#}");
+    world.env.write_config(&config).unwrap();
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    world.nothing_is_left();
 }
 
 /// What waits for an account that is shut goes on at a person's word, while the run is at work elsewhere.
@@ -340,4 +362,24 @@ fn an_account_is_used_for_its_models_alone_and_another_model_is_refused_by_name(
     world.run(&["retry", "one"]).ends(0);
     world.all_are("landed");
     assert!(world.provider.model_requests().iter().all(|entry| entry.key == "sk-other"));
+}
+
+#[test]
+fn a_run_that_was_left_waits_until_it_is_resumed_also_when_its_time_has_come() {
+    let refuse = Fault::Refuse { reason: RefusalKind::MinuteLimit, seconds: Some(1) };
+    let rule = Rule { when: When { nth: Some(1), ..When::default() }, fault: refuse, times: Some(1) };
+    let world = World::with_script(Script::default().with_fault(rule));
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let task = world.task("one");
+    let due: jiff::Timestamp = task["reset_at"].as_str().unwrap().parse().unwrap();
+    std::thread::sleep(Duration::try_from(due.duration_since(jiff::Timestamp::now())).unwrap_or_default());
+    assert!(jiff::Timestamp::now() >= due);
+    // Nothing goes on by itself, and what it waited for is still told.
+    assert_eq!((&world.task("one"), &world.status()["state"]), (&task, &"parked".into()));
+    assert_eq!((&task["state"], &task["cause"]), (&"parked".into(), &"minute_limit".into()), "{task:#}");
+    world.run(&["status"]).ends(0).says("due as soon as it is resumed").says("outlast resume");
+    world.run::<&str>(&[]).ends(0).says("parked").says("once it is resumed");
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
 }
