@@ -131,7 +131,7 @@ fn apply_run(run: &mut Run, fact: &Fact) {
         Fact::RunFinished { state } => run.mode = Mode::Finished(*state),
         Fact::BudgetReached(reached) => run.purse.reached = Some(*reached),
         Fact::TriedNow => {
-            for index in run.waiting_for_a_limit() {
+            for index in run.waiting_for_the_world() {
                 run.set_phase(index, Phase::Ready);
             }
             // Whose attempt is just being ended will wait no longer than for any refusal without an end.

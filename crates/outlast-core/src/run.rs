@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alike::Alike;
 use crate::budget::Purse;
+use crate::class::Remedy;
 use crate::ids::{RunId, TaskId};
 use crate::mutant::{Bug, planted};
 use crate::record::{RunEnd, RunSpec, TaskSpec};
@@ -165,10 +166,15 @@ impl Run {
         }
     }
 
-    /// The tasks that wait by themselves for the end of a limit that their agents reported.
-    pub(crate) fn waiting_for_a_limit(&self) -> Vec<Index> {
+    /// The tasks that wait by themselves for something that is nobody's fault: the end of a limit that their agents reported, a
+    /// network or a provider that may be back.
+    pub(crate) fn waiting_for_the_world(&self) -> Vec<Index> {
+        let is_the_worlds = |task: &Task| {
+            let failed = task.last_failure.as_ref();
+            task.parked_for.is_some() || failed.is_some_and(|failure| failure.class.remedy() == Remedy::Later)
+        };
         let waiting = self.waiting.iter().map(|&(_, index)| index);
-        waiting.filter(|&index| self.tasks[index as usize].parked_for.is_some()).collect()
+        waiting.filter(|&index| is_the_worlds(&self.tasks[index as usize])).collect()
     }
 
     fn leave(&mut self, index: Index) {

@@ -216,7 +216,7 @@ impl Core {
         let closed = closed.chain(all.into_iter().filter(|account| self.is_shut(account)));
         let opened = |account: &AccountId| Stream::Account(account.clone());
         let opened = closed.map(|id| Record { at: now, stream: opened(id), fact: Fact::AccountOpened });
-        let waits = !found.waiting_for_a_limit().is_empty() || found.active().any(Task::reports_an_end);
+        let waits = !found.waiting_for_the_world().is_empty() || found.active().any(Task::reports_an_end);
         let tried = waits.then(|| Record { at: now, stream: Stream::Run(run.clone()), fact: Fact::TriedNow });
         Ok(opened.chain(tried).collect())
     }

@@ -31,7 +31,7 @@ use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
 use crate::results_again;
 use crate::room;
-use crate::state_loop::{LoopHandle, Running, run};
+use crate::state_loop::{LoopHandle, Running, is_behind, now, run, try_all};
 use crate::store::{JournalStore, replay};
 
 /// How long answers under way may take to end when the engine leaves by itself.
@@ -107,7 +107,9 @@ impl Engine {
         let ledger = ledger(&journal, &accounts)?;
         // Whoever starts an engine has done something about it, or hears of it again.
         let shut = core.accounts.keys().filter(|account| core.is_shut(account)).cloned().map(Command::OpenAccount);
-        let first = uncounted(&core, &reader)?.into_iter().chain(shut).collect();
+        let is_late = reader.last_at()?.is_some_and(|last| is_behind(now(), last));
+        let late = if is_late { try_all(&core) } else { Vec::new() };
+        let first = uncounted(&core, &reader)?.into_iter().chain(shut).chain(late).collect();
 
         let (handle, receiver) = LoopHandle::channel(home.root());
         let infos: Vec<AccountInfo> = accounts.iter().map(info).collect();

@@ -3,6 +3,7 @@
 //! Everything that happens reaches it as a [`Message`] and waits its turn; a batch of what has piled up shares one
 //! commit. It waits on the channel until something arrives or time alone makes a difference.
 
+mod clock;
 mod running;
 
 use std::path::Path;
@@ -17,6 +18,8 @@ use outlast_gateway::{Ask, Denied};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{broadcast, oneshot};
 
+use clock::Clock;
+pub(crate) use clock::{is_behind, try_all};
 pub(crate) use running::Running;
 
 use crate::ask::PendingAsk;
@@ -225,14 +228,16 @@ where
     // The first turn needs no input: it asks for everything that a crash left undone.
     let mut batch: Vec<Message> = first.into_iter().map(|command| Message::Input(command.into(), None)).collect();
     let mut leaving = false;
+    let mut clock = Clock::showing(now());
     loop {
         let now = now();
+        let late = if clock.was_set_back(now) { try_all(driver.core()) } else { Vec::new() };
         let Sorted { inputs, replies, parks, leaves, askers, stop } = sort(batch, &mut asks, driver.core(), leaving);
         // Requests that a closing gateway lets go of still wait, with their shims: that is no news.
         let held = if leaving { Vec::new() } else { asks.news(driver.core(), now) };
         let told = inputs.len();
         parks.iter().for_each(|(parks, _)| driver.parks(*parks));
-        let inputs = inputs.into_iter().chain(held.into_iter().map(Input::from)).collect();
+        let inputs = inputs.into_iter().chain(held.into_iter().chain(late).map(Input::from)).collect();
         match driver.step(now, inputs) {
             Ok(answers) => {
                 for (reply, answer) in replies.into_iter().zip(answers.into_iter().take(told)) {

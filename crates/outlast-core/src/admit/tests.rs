@@ -323,6 +323,11 @@ fn what_waits_for_a_reported_limit_is_tried_at_a_persons_word() {
     let parked = "run\n task a\n a start 1\n a ending 1 window_quota 900000\n a ended 1";
     check(parked, Command::TryNow(run()), "tried now");
     check(&format!("{parked}\n tried now"), Command::TryNow(run()), "");
+    // A provider that nobody reached may be back, too; what is a task's own fault is not.
+    let unreached = "run\n task a\n a start 1\n a ending 1 network\n a ended 1";
+    check(unreached, Command::TryNow(run()), "tried now");
+    check(&format!("{unreached}\n tried now"), Command::TryNow(run()), "");
+    check(&unreached.replace("network", "crash"), Command::TryNow(run()), "");
     // Also while its attempt is just being ended.
     for ending in ["a exit 1 window_quota 900000", "a ending 1 window_quota 900000"] {
         let ending = format!("run\n task a\n a start 1\n {ending}");

@@ -1,5 +1,8 @@
 //! A provider's window closes: requests wait in the gateway, and no agent notices.
 
+use std::time::Duration;
+
+use outlast_journal::{Entry, Journal};
 use outlast_testkit::provider::{Fault, RefusalKind, Rule, Says, Script, When, Window, WindowKind};
 
 use crate::world::{Plan, World};
@@ -144,4 +147,30 @@ fn a_parked_agent_goes_on_at_once_when_a_person_says_so() {
     run.end().ends(0);
     world.all_are("landed");
     assert_eq!(world.provider.bill().total.refused, 1);
+}
+
+/// The clock was hours ahead when the account closed, and has been set right before the next engine.
+#[test]
+fn what_waits_by_a_clock_that_was_set_back_is_tried_at_once() {
+    let world = refused_for_long_once();
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let journal = Journal::open(world.homes()[0].join("journal.db")).unwrap();
+    let mut last = None;
+    let found = journal.replay(0, |_, entry: Entry| {
+        last = Some(entry).filter(|entry| entry.body.contains("account_closed")).or(last.take());
+        Ok::<_, outlast_journal::Error>(())
+    });
+    found.unwrap();
+    let mut closed = last.expect("the account is closed");
+    let ahead = closed.at.plus(Duration::from_secs(3 * 3600));
+    let mut body: serde_json::Value = serde_json::from_str(&closed.body).unwrap();
+    let until = body["account_closed"]["until"].as_i64().expect("when it opens");
+    body["account_closed"]["until"] = (until + 3 * 3_600_000).into();
+    (closed.revision, closed.at, closed.body) = (closed.revision + 1, ahead, body.to_string());
+    journal.append(vec![closed]).unwrap();
+    drop(journal);
+    world.run(&["resume"]).ends(0).says("is tried again, with one request first");
+    world.all_are("landed");
+    world.nothing_is_left();
 }
