@@ -39,6 +39,7 @@ pub use reference::{COMMAND_VARIABLES, VARIABLES, reference};
 pub use shell::simple_commands;
 pub use source::Source;
 pub use starter::{Facts, starter};
+pub use suggest::nearest;
 pub use units::{Hours, usd_micros};
 pub use user::{
     Account, Ceiling, KeyCommand, KeySource, Limits, Login, Provider, UserChecked, UserConfig, is_for_model,

@@ -1,7 +1,7 @@
 //! "Did you mean": the known word nearest to what was written.
 
 /// The candidate nearest to `word`, if it is near enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = fold(word);
     let limit = (word.len() / 3).max(1);
     candidates

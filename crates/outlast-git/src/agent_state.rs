@@ -46,15 +46,17 @@ pub enum Operation {
     CherryPick,
     /// `git revert`.
     Revert,
-    /// `git rebase`, or `git am`.
+    /// `git rebase`; of one that goes by patches, also what an earlier version has called so that was a `git am`.
     Rebase,
+    /// `git am`.
+    Am,
     /// `git bisect`.
     Bisect,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Merge, Self::CherryPick, Self::Revert, Self::Rebase, Self::Bisect];
+    pub const ALL: [Self; 6] = [Self::Merge, Self::CherryPick, Self::Revert, Self::Rebase, Self::Am, Self::Bisect];
 
     /// The name, as in a checkpoint's message.
     pub const fn as_str(self) -> &'static str {
@@ -63,6 +65,7 @@ impl Operation {
             Self::CherryPick => "cherry-pick",
             Self::Revert => "revert",
             Self::Rebase => "rebase",
+            Self::Am => "am",
             Self::Bisect => "bisect",
         }
     }

@@ -70,15 +70,18 @@ pub(crate) fn read(agent: &AgentRepo) -> UnderWay {
     };
     let has = |prefix: &str| files.keys().any(|name| name.starts_with(prefix));
     let first_word = files.get("sequencer/todo").map(|todo| todo.starts_with(b"revert"));
+    // Both keep their patches there; only one of them is ended by `git am --continue`.
+    let is_am = has("rebase-apply/applying");
     let begun = [
         (Operation::Merge, has("MERGE_HEAD"), ids("MERGE_HEAD")),
         (Operation::CherryPick, has("CHERRY_PICK_HEAD") || first_word == Some(false), ids("CHERRY_PICK_HEAD")),
         (Operation::Revert, has("REVERT_HEAD") || first_word == Some(true), ids("REVERT_HEAD")),
         (
             Operation::Rebase,
-            has("rebase-merge/") || has("rebase-apply/"),
+            has("rebase-merge/") || has("rebase-apply/") && !is_am,
             [ids("rebase-merge/onto"), ids("rebase-apply/onto")].concat(),
         ),
+        (Operation::Am, is_am, Vec::new()),
         (Operation::Bisect, has("BISECT_LOG") || has("BISECT_START"), ids("BISECT_EXPECTED_REV")),
     ];
     let operations: Vec<InProgress> = begun

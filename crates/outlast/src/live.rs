@@ -49,8 +49,8 @@ fn said(fact: &Fact) -> Option<String> {
         Fact::BudgetChanged(allowed) => format!("the budget is {}", allowed_in_words(*allowed)),
         Fact::RunFinished { state } => match state {
             RunEnd::Done => styled(GREEN, "the run is done"),
-            RunEnd::Degraded => styled(YELLOW, "the run is over: some tasks did not get there"),
-            RunEnd::Failed => styled(RED, "the run is over: no task got there"),
+            RunEnd::Degraded => styled(YELLOW, "the run is over: some tasks came to no result"),
+            RunEnd::Failed => styled(RED, "the run is over: no task came to a result"),
         },
         Fact::AttemptStarted { number, rung, .. } => {
             let how = match rung {

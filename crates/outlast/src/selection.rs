@@ -1,6 +1,7 @@
 //! Finding the run and the tasks that a command is about, in a journal that need not have an engine.
 
 use outlast_api::{Diagnostic, ExitCode};
+use outlast_config::nearest;
 use outlast_core::glob::Glob;
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::STATES;
@@ -13,7 +14,7 @@ use crate::args::TaskSelection;
 use crate::failure::Failure;
 use crate::meant::{self, run_of_task};
 use crate::places::Places;
-use crate::typed::as_given_for;
+use crate::typed::{as_given_for, as_given_with};
 
 /// A repository's state as its journal tells it.
 pub(crate) struct Journalled {
@@ -221,6 +222,9 @@ fn absent(
         if !only_here.is_empty() {
             told = told.fix(of(&run.id, &only_here));
         }
+    }
+    if let Some(near) = nearest(wish, run.tasks.iter().map(|task| task.id.as_str())) {
+        told = told.because(format!("the nearest that it has is `{near}`")).fix(as_given_with(wish, near));
     }
     Ok(told.fix(format!("outlast status {}", run.id)))
 }

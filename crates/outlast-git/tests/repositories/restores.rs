@@ -233,11 +233,12 @@ fn diverged(path: &Path) {
 
 #[test]
 fn what_git_has_begun_comes_back_and_can_be_ended() {
-    let begun: [(Operation, &[&str], &[&str]); 5] = [
+    let begun: [(Operation, &[&str], &[&str]); 6] = [
         (Operation::Merge, &["merge", "theirs"], &["commit", "-qam", "merged"]),
         (Operation::Rebase, &["rebase", "theirs"], &["-c", "core.editor=true", "rebase", "--continue"]),
         (Operation::CherryPick, &["cherry-pick", "theirs"], &["-c", "core.editor=true", "cherry-pick", "--continue"]),
         (Operation::Revert, &["revert", "--no-edit", "HEAD~1"], &["-c", "core.editor=true", "revert", "--continue"]),
+        (Operation::Am, &["am", "--3way", ".git/theirs.patch"], &["am", "--continue"]),
         (Operation::Bisect, &["bisect", "start", "HEAD", "HEAD~1"], &["bisect", "reset"]),
     ];
     for (what, begin, end) in begun {
@@ -249,6 +250,7 @@ fn what_git_has_begun_comes_back_and_can_be_ended() {
             write(path, "src/a.rs", "fn ours_again() {}\n");
             git(path, &["commit", "-qam", "again"]);
         }
+        git(path, &["format-patch", "-q", "-1", "--output=.git/theirs.patch", "theirs"]);
         assert_eq!(try_git(path, begin), what == Operation::Bisect, "{what:?}");
         let checkpoint = lose_and_restore(&world, &workspace);
         let names: Vec<Operation> = checkpoint.agent.in_progress.iter().map(|each| each.what).collect();
@@ -256,7 +258,7 @@ fn what_git_has_begun_comes_back_and_can_be_ended() {
         assert_eq!(checkpoint.agent.unmerged, usize::from(what != Operation::Bisect), "{what:?}");
         let heads = &checkpoint.agent.in_progress[0].heads;
         assert!(heads.iter().all(|head| try_git(world.store.path(), &["cat-file", "-e", head.as_str()])), "{heads:?}");
-        assert!(heads.len() == 1 || what == Operation::Bisect, "{what:?}: {heads:?}");
+        assert!(heads.len() == 1 || matches!(what, Operation::Bisect | Operation::Am), "{what:?}: {heads:?}");
 
         write(path, "src/a.rs", "fn both() {}\n");
         if what != Operation::Bisect {

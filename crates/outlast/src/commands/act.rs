@@ -86,6 +86,12 @@ pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, 
     let code = told(json, &acted, "")?;
     if !json {
         say_what_helps(&places, &id, &acted)?;
+        let own = format!("outlast/{id}");
+        let lands_there = Journalled::load(home)?
+            .is_some_and(|journalled| journalled.core.run(&id).is_some_and(|run| run.spec.target == own));
+        if lands_there && acted.tasks.iter().any(|task| task.landed.is_some()) {
+            say(&format!("on {own}; to take it over: git merge {own}"));
+        }
     }
     Ok(code)
 }

@@ -5,7 +5,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use outlast_api::{CheckView, Diagnostic, EdgeView, ExitCode, FindingView, schema};
-use outlast_config::{Analysis, Checked, Edge, Finding, Reason, Severity, analyse, approval_hash, read_plan};
+use outlast_config::{Analysis, Checked, Edge, Finding, Reason, Severity, analyse, approval_hash, nearest, read_plan};
 use outlast_core::TaskId;
 use outlast_core::plan::Plan;
 use serde::Serialize;
@@ -194,6 +194,8 @@ fn print_exactly(prompt: &str) -> Result<(), Failure> {
 fn unknown(plan: &Plan, typed: Typed<'_>, task: &str) -> Failure {
     let told = Diagnostic::error("task/none", ExitCode::NotFound, format!("the plan has no task `{task}`"));
     let ids: Vec<&str> = plan.tasks.iter().map(|task| task.id.as_str()).take(12).collect();
+    let near = nearest(task, plan.tasks.iter().map(|task| task.id.as_str()));
+    let told = near.into_iter().fold(told, |told, near| told.because(format!("did you mean `{near}`?")));
     let told = if ids.is_empty() { told } else { told.because(format!("its tasks are {}", ids.join(", "))) };
     told.fix(format!("{}    # shows every task", typed.check())).into()
 }

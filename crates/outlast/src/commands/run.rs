@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use outlast_api::{Diagnostic, DryRun, ExitCode, schema};
-use outlast_config::{Severity, UserConfig, read_plan};
+use outlast_config::{Severity, UserConfig, nearest, read_plan};
 use outlast_core::glob::Glob;
 use outlast_core::plan::{Budget, Concurrency, Plan};
 use outlast_core::{AgentName, RunId, TaskId};
@@ -197,9 +197,10 @@ fn keep_only(plan: &mut Plan, only: &[String], typed: Typed<'_>) -> Result<(), F
             });
         let found: Vec<TaskId> = found.cloned().collect();
         if found.is_empty() {
-            return Err(Diagnostic::error("task/none", ExitCode::NotFound, format!("the plan has no task `{wish}`"))
-                .fix(typed.check())
-                .into());
+            let told = Diagnostic::error("task/none", ExitCode::NotFound, format!("the plan has no task `{wish}`"));
+            let near = nearest(wish, plan.tasks.iter().map(|task| task.id.as_str()));
+            let told = near.into_iter().fold(told, |told, near| told.because(format!("did you mean `{near}`?")));
+            return Err(told.fix(typed.check()).into());
         }
         wanted.extend(found);
     }

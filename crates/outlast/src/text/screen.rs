@@ -218,6 +218,10 @@ fn advice(status: &Status) -> Vec<String> {
         say(format!("outlast diff --run {run} state:done"), "shows what waits for you");
         say(format!("outlast land --run {run} state:done"), &format!("lands it on {}", status.target));
     }
+    let own = format!("outlast/{run}");
+    if status.target == own && status.tasks.iter().any(|task| task.landed.is_some()) {
+        say(format!("git merge {own}"), "takes what has landed over into the branch that is checked out");
+    }
     let goes_on = matches!(status.state.as_str(), "running" | "parked" | "stopped");
     if status.engine.is_none() && goes_on && status.budget.reached.is_none() {
         say(format!("outlast resume {run}"), "goes on where it was");

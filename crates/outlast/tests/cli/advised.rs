@@ -214,3 +214,15 @@ fn what_is_named_lands_in_the_order_in_which_it_is_named_and_after_what_it_needs
     ]);
     assert_eq!(log.unwrap().lines().collect::<Vec<_>>(), ["three", "one", "after", "two"]);
 }
+
+#[test]
+fn what_has_landed_on_a_branch_of_its_own_is_told_with_what_takes_it_over() {
+    let bench = bench(&plan("", &[("one", "")]));
+    bench.run(&["run", "--yes"]).ends(0);
+    let merge = format!("git merge outlast/{}", run_of(&bench));
+    assert!(!bench.run(&["status"]).ends(0).stdout.contains("git merge"), "nothing has landed yet");
+    bench.run(&["land", "one"]).ends(0).says(&merge);
+    bench.run(&["status"]).ends(0).shows(&merge);
+    works(&bench, &merge);
+    assert_eq!(std::fs::read_to_string(bench.repo.dir().join("one.txt")).unwrap(), "x\n");
+}

@@ -229,3 +229,14 @@ fn a_command_line_that_is_not_understood_ends_with_2() {
     }
     bench.run(&["chekc"]).ends(2).says("'check'");
 }
+
+#[test]
+fn a_typo_is_told_with_the_nearest_name() {
+    let bench = Bench::new();
+    bench.plan(&PLAN.replace("\"t\"", "\"payment-client\""));
+    bench.run(&["run", "--yes", "--only", "paymnt-client"]).ends(9).says("did you mean `payment-client`?");
+    bench.run(&["check", "--prompt", "payment-clinet"]).ends(9).says("did you mean `payment-client`?");
+    bench.run(&["run", "--yes"]);
+    let told = bench.run(&["log", "paymnt-client"]).ends(9).says("the nearest that it has is `payment-client`");
+    told.says("outlast log payment-client\n");
+}
