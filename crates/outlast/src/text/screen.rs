@@ -1,5 +1,6 @@
 //! A run on one screen: what needs a person first, what works, what waits and until when, and which command helps.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anstyle::Style;
@@ -15,7 +16,8 @@ use crate::text::{BOLD, DIM, GREEN, RED, YELLOW, count, duration, shown, styled}
 /// How many tasks of a group are named before the rest is summed up: a screen holds about forty lines.
 const NAMED_MAX: usize = 12;
 
-/// How many of the tasks are named that share a line.
+/// From how many on tasks share a line, and how many of them are named in it.
+const ALIKE_MIN: usize = 6;
 const ALIKE_NAMED: usize = 3;
 
 /// The group of what only a person can decide.
@@ -105,21 +107,24 @@ fn how_many(tasks: &[&TaskView]) -> String {
 /// Tasks of which the same is to be said, together, where not each of them has a line: sixty agents that wait for one account are
 /// one thing to know.
 fn alike<'a>(tasks: &[&'a TaskView]) -> Vec<Vec<&'a TaskView>> {
-    let said = |task: &TaskView| (task.state.clone(), task.cause.clone(), task.detail.clone(), task.reset_at.clone());
-    let is_same = |one: &TaskView, other: &TaskView| {
-        said(one) == said(other) && one.fix == other.fix && one.off_target == other.off_target
-    };
     if tasks.len() <= NAMED_MAX {
         return tasks.iter().map(|task| vec![*task]).collect();
     }
     let mut groups: Vec<Vec<&TaskView>> = Vec::new();
+    let mut known = HashMap::new();
     for task in tasks {
-        match groups.iter_mut().find(|group| is_same(group[0], task)) {
+        let said = (&task.state, &task.cause, &task.detail, &task.reset_at, &task.fix, task.off_target);
+        let group = *known.entry(said).or_insert(groups.len());
+        match groups.get_mut(group) {
             Some(group) => group.push(task),
             None => groups.push(vec![task]),
         }
     }
-    groups
+    let shares_a_line = |group: &Vec<&TaskView>| group.len() >= ALIKE_MIN;
+    let (shared, few): (Vec<_>, Vec<_>) = groups.into_iter().partition(shares_a_line);
+    let each = few.into_iter().flatten().map(|task| vec![task]);
+    // What is special is looked for among the many.
+    each.chain(shared).collect()
 }
 
 /// Tasks of which the same is to be said, in one line. Nothing goes on by itself where no engine is at work.
@@ -162,8 +167,7 @@ fn names(tasks: &[&TaskView]) -> String {
         [task] => task.id.clone(),
         several => {
             let first: Vec<&str> = several.iter().take(ALIKE_NAMED).map(|task| task.id.as_str()).collect();
-            let more = if several.len() > ALIKE_NAMED { ", …" } else { "" };
-            format!("{} tasks ({}{more})", several.len(), first.join(", "))
+            format!("{} tasks ({}, …)", several.len(), first.join(", "))
         }
     }
 }
