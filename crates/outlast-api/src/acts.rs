@@ -112,6 +112,9 @@ pub struct ActedTask {
     /// The command that brings that back, as a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub get_back: Option<String>,
+    /// What of a discarded task could not be kept, since our store has lost it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
     /// What else is kept of a discarded task: what its agent had put away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub put_away: Vec<PutAway>,

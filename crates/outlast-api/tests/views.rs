@@ -197,6 +197,7 @@ fn acts_are_told_task_by_task() {
         kept: None,
         archive: None,
         get_back: None,
+        lost: None,
         put_away: Vec::new(),
         dependants: Vec::new(),
     };
@@ -211,6 +212,7 @@ fn acts_are_told_task_by_task() {
         kept: None,
         archive: None,
         get_back: None,
+        lost: None,
         put_away: Vec::new(),
         dependants: Vec::new(),
     };

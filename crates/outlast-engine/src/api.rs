@@ -203,6 +203,7 @@ fn acted(
             kept: None,
             archive: None,
             get_back: None,
+            lost: None,
             put_away: Vec::new(),
             dependants: Vec::new(),
         }

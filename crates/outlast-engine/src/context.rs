@@ -244,7 +244,7 @@ impl Context {
         let task = self.plan(&id.run).await.ok().and_then(|plan| plan.task(&id.task).cloned());
         let (id, home, at) = (id.clone(), self.home.clone(), crate::state_loop::now());
         self.in_git(move |git| {
-            let kept = git.checkpoint(&id, known.checkpoint, &why, at, only_if_changed)?;
+            let kept = git.checkpoint(&id, known.checkpoint.clone(), &why, at, only_if_changed)?;
             crate::left_out::note(&home, &id, task.as_ref(), &kept.notes, only_if_changed)?;
             crate::put_away::note(&home, &id, &kept.notes)?;
             Ok((kept.commit, kept.notes))
@@ -357,15 +357,6 @@ impl Context {
         tokio::task::spawn_blocking(work).await.map_err(|e| Error::Internal(format!("an operation panicked: {e}")))?
     }
 
-    /// As [`Context::blocking`], over the repositories.
-    pub(crate) async fn in_git<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Repositories) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let git = Arc::clone(&self.git);
-        self.blocking(move || work(&git)).await
-    }
-
     /// Remembers that the integration worktree holds what `setup` made for a tree.
     pub(crate) fn note_set_up(&self, run: &RunId, tree: &Oid) {
         *lock(&self.set_up) = Some((run.clone(), tree.clone()));
@@ -436,6 +427,12 @@ impl Context {
     pub(crate) fn note_no_room(&self) {
         let what = format!("{}: nothing more is started", NoSpace::of(self.home.root()).words());
         drop(self.trouble.send(Trouble { task: None, what, no_space: true, again: true }));
+    }
+
+    /// Tells whoever listens that our store was damaged.
+    pub(crate) fn note_mended_store(&self) {
+        let what = notes::MENDED_STORE.to_owned();
+        drop(self.trouble.send(Trouble { task: None, what, no_space: false, again: false }));
     }
 
     /// Leaves word of what is tried again and again, for those who look without asking this engine.

@@ -219,12 +219,17 @@ fn is_lost(error: &Error, files: &[PathBuf]) -> bool {
     files.iter().any(|file| file.ends_with(Path::new(fan_out).join(rest)))
 }
 
-/// What is said of files of our store that hold no byte, of which there is one at least.
+/// What is said of files of our store that hold no byte, that are damaged or gone, of which there is one at least.
 pub fn store_damaged(files: &[PathBuf]) -> Diagnostic {
     let first = files.first().map(|file| file.display().to_string()).unwrap_or_default();
-    let what = match files.len() {
-        0 | 1 => format!("a file of our store holds no byte: {first}"),
-        many => format!("{many} files of our store hold no byte, the first of them {first}"),
+    let is_garbage = |file: &PathBuf| file.metadata().is_ok_and(|facts| facts.len() > 0);
+    let what = match files {
+        [file] if is_garbage(file) => format!("a file of our store holds garbage: {first}"),
+        [] | [_] => format!("a file of our store is gone or holds no byte: {first}"),
+        many => {
+            let how = if many.iter().any(is_garbage) { "are damaged or gone" } else { "are gone or hold no byte" };
+            format!("{} files of our store {how}, the first of them {first}", many.len())
+        }
     };
     let told = Diagnostic::error(STORE_DAMAGED, ExitCode::Host, what)
         .because("a power cut or a full disk leaves files so; what agents did last is in their workspaces, too");
@@ -232,13 +237,13 @@ pub fn store_damaged(files: &[PathBuf]) -> Diagnostic {
         return told.fix("outlast clean    # makes it anew, as does every other command that opens the store");
     }
     told.fix("outlast resume    # puts back what workspaces and the repository still hold of it")
-        .fix("outlast clean    # forgets what no task needs any more")
+        .fix("outlast clean    # looks all of it through, as well, and forgets what no task needs any more")
         .fix(format!("put {} back from a backup, then: outlast resume", quoted(&first)))
         .fix("outlast run --only TASK --again    # does a task anew that goes on with neither")
 }
 
 /// The lock file that git could not make because it is there.
-fn held_lock(stderr: &str) -> Option<&str> {
+pub(crate) fn held_lock(stderr: &str) -> Option<&str> {
     let (_, rest) = stderr.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
     path.ends_with(".lock").then_some(path)

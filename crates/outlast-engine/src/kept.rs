@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use outlast_core::run::Run;
 use outlast_core::task::Task;
-use outlast_core::{AttemptId, Oid, RunId, TaskId};
+use outlast_core::{AttemptId, Core, Oid, RunId, TaskId};
 use outlast_git::{Kind, Pinned, Removal, SetAside, UserRepo, Workspace};
 
 use crate::error::Error;
 use crate::home::RepoHome;
+use crate::notes;
 use crate::repositories::{Repositories, users};
 
 /// The repositories of one home, opened to be looked at.
@@ -52,6 +53,15 @@ impl Kept {
     /// Where there is none, or it is another repository's.
     pub fn open(home: &RepoHome, repository: UserRepo) -> Result<Self, Error> {
         Ok(Self { git: Repositories::open(home, repository)?, home: home.clone() })
+    }
+
+    /// Looks all of the store through, sets aside what is damaged and puts back what anybody still has of that. Whether there
+    /// was anything.
+    ///
+    /// # Errors
+    /// Where the store cannot be read or written.
+    pub fn look_through(&self, core: &Core) -> Result<bool, Error> {
+        self.git.look_through(core)
     }
 
     /// What differs between two commits, and what of it is in scope.
@@ -167,6 +177,19 @@ impl Kept {
         let kept: Vec<String> = store.refs()?.into_iter().map(|(name, _)| name).collect();
         let of_the_end = kept.iter().find(|name| Some(*name) == end.as_ref());
         Ok(of_the_end.or_else(|| kept.iter().find(|name| name.starts_with(&folder))).cloned())
+    }
+
+    /// What of the work of a discarded task could not be kept, in words, since our store has lost it.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn lost(&self, run: &Run, task: &Task) -> Result<Option<String>, Error> {
+        let last = AttemptId { run: run.id.clone(), task: task.id.clone(), number: task.attempts };
+        let Some(last) = self.git.store().last_checkpoint(&last)?.or_else(|| task.checkpoint.clone()) else {
+            return Ok(None);
+        };
+        let whole = self.git.store().newest_whole(&last, task.base.as_ref().unwrap_or(&run.spec.base))?;
+        Ok((whole.as_ref() != Some(&last)).then(|| notes::lost_of_given_up(&last, whole.as_ref())))
     }
 
     /// Why the workspace of a task that is discarded is still there; nothing where it is gone.

@@ -1,5 +1,6 @@
 //! What a checkpoint did not take, in words: work that is in the workspace alone, and that nobody must miss unawares.
 
+use outlast_core::Oid;
 use outlast_git::{Aside, ByteSlice as _, Change, FILE_LIMIT_DEFAULT, Note, Report, ScopeDiff, SkipReason};
 
 /// How many paths are named.
@@ -8,6 +9,10 @@ const PATHS_NAMED: usize = 3;
 /// What a person should hear whose repository is not set up any more as it was when the run began.
 pub(crate) const SETTINGS_CHANGED: &str = "somebody changed the settings of your repository while agents were at work (an \
      agent cannot write there): `git config --local --list` shows them";
+
+/// What a person should hear when damage of our store was met with.
+pub(crate) const MENDED_STORE: &str = "our store was damaged: damaged files are kept beside it (`*.damaged`), what anybody still has \
+     of them is put back, and work goes on (`outlast doctor` names what is lost)";
 
 /// What is in a workspace and in no checkpoint, for people; nothing where all of it is.
 pub(crate) fn left_out(notes: &[Note]) -> Option<String> {
@@ -71,6 +76,34 @@ pub(crate) fn finding(notes: &[Note]) -> Option<String> {
         let what = left_out(notes).filter(|_| skipped)?;
         Some(format!("only its workspace holds {what}; none of it lands"))
     })
+}
+
+/// How a task goes on whose workspace was lost, of which `kept` was kept last and `restored` is back.
+pub(crate) fn goes_on(kept: Option<&Oid>, restored: Option<&Oid>) -> &'static str {
+    match (kept, restored) {
+        (_, Some(_)) if kept == restored => "is back as it was at its last turn",
+        (_, Some(_)) => "is back as it was at an earlier turn (what was kept of the later ones is lost)",
+        (Some(_), None) => "begins from its base again (what was kept of it is lost)",
+        (None, None) => "begins from its base again",
+    }
+}
+
+/// That a workspace was gone and not all that was kept of it is there, and how its task goes on.
+pub(crate) fn gone(goes_on: &str) -> String {
+    format!("its workspace was gone, and {goes_on}")
+}
+
+/// That the last state of a workspace could not be kept when its attempt ended.
+pub(crate) fn not_kept_at_the_end(why: &str) -> String {
+    format!("its last state is in its workspace alone ({why}); `outlast doctor` says what helps")
+}
+
+/// That what was kept last of a task that is given up is lost.
+pub(crate) fn lost_of_given_up(last: &Oid, kept: Option<&Oid>) -> String {
+    match kept {
+        Some(kept) => format!("its last checkpoint {last} is lost in part: {kept}, before it, is kept in its place"),
+        None => format!("its last checkpoint {last} is lost, with all before it: nothing of it can be kept"),
+    }
 }
 
 /// That a damaged workspace was set aside, what its task does now, and where its parts are.

@@ -1,6 +1,7 @@
 //! The three kinds of repository, in the terms of runs and tasks. Everything here blocks.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_core::record::LandingCause;
@@ -12,6 +13,7 @@ use outlast_git::{
 };
 use outlast_process::survivors;
 
+use crate::damaged_store::Looks;
 use crate::emptied_refs;
 use crate::error::Error;
 use crate::home::RepoHome;
@@ -25,6 +27,7 @@ pub(crate) struct Repositories {
     home: RepoHome,
     /// The fingerprint of the repository's own settings when they were last looked at.
     settings: AtomicU64,
+    pub(crate) looks: Mutex<Looks>,
 }
 
 /// What a base came to.
@@ -69,9 +72,10 @@ impl Repositories {
     pub(crate) fn open(home: &RepoHome, user: UserRepo) -> Result<Self, Error> {
         let store = Store::open_or_init(&home.store(), &user)?;
         emptied_refs::mend(&store, &home.journal())?;
-        emptied_refs::forget_lost(&store, &user, &home.journal())?;
+        emptied_refs::forget_lost(&store, &home.journal())?;
         let settings = AtomicU64::new(user.config_fingerprint()?);
-        Ok(Self { integration: Integration::new(home.integration()), user, store, home: home.clone(), settings })
+        let (integration, home) = (Integration::new(home.integration()), home.clone());
+        Ok(Self { integration, user, store, home, settings, looks: Mutex::default() })
     }
 
     /// Whether somebody has changed the repository's own settings, which all its checkouts share, since this was last asked.
@@ -116,6 +120,13 @@ impl Repositories {
             Merged::Clean(commit) => Base::Commit(commit),
             Merged::Conflict(conflict) => Base::Conflict(paths(&conflict)),
         })
+    }
+
+    /// Sets the workspace of a task aside where it is damaged: before anything of the store is read to make it anew, so that
+    /// it is told also where that has to be done again.
+    pub(crate) fn set_aside(&self, id: &AttemptId) -> Result<Option<Aside>, Error> {
+        let path = self.home.workspace(&id.run, &id.task);
+        Ok(Workspace::set_aside(&self.store, &id.run, &id.task, &path, None)?)
     }
 
     /// The workspace of a task, made where there is none, brought back from `restore` where it is gone.
@@ -319,6 +330,16 @@ impl Repositories {
         Ok(self.user.checkout_lock(target)?)
     }
 
+    /// Of what was kept last of a task that began on `base`, and before that, the newest that is whole. It is read: what is
+    /// damaged and was not met with yet is told.
+    pub(crate) fn newest_whole(&self, last: Option<&Oid>, base: &Oid) -> Result<Option<Oid>, Error> {
+        let Some(last) = last else { return Ok(None) };
+        if !self.store.has_lost() {
+            self.store.diff(base, last)?;
+        }
+        Ok(self.store.newest_whole(last, base)?)
+    }
+
     /// Keeps everything of a task under a ref and removes its workspace.
     ///
     /// What cannot be kept (a file above the limit, a pipe, a damaged commit) stays where it is, in the workspace, and
@@ -356,6 +377,11 @@ impl Repositories {
                 Ok(None)
             }
         }
+    }
+
+    /// Where their state is.
+    pub(crate) const fn home(&self) -> &RepoHome {
+        &self.home
     }
 
     /// The user's repository.

@@ -50,8 +50,10 @@ pub(crate) async fn keep(
     let engine = Arc::clone(context);
     let known = context.task_facts(&turn.id.run, &turn.id.task).await?;
     let (home, turn, commit) = (context.home.clone(), turn.clone(), commit.clone());
+    let git = Arc::clone(&context.git);
+    // Not to be done twice: a turn counts.
     context
-        .in_git(move |git| {
+        .blocking(move || {
             // A client of another kind may talk to the gateway too: then there is nothing to be learnt.
             let Some(conversation) = conversation(dialect, &body) else { return Ok(None) };
             let same = engine.loops.turn(&turn, &commit, &conversation);
@@ -93,7 +95,7 @@ pub(crate) async fn keep_part(
     let Ok((kind, _)) = adapter_of(&plan, &task) else { return Ok(()) };
     let (home, id) = (context.home.clone(), turn.id.clone());
     context
-        .in_git(move |_| {
+        .blocking(move || {
             let Some(conversation) = conversation(dialect, &body) else { return Ok(()) };
             // Whoever starts another has had a turn before, and its note is there; where it could not be kept, nor can this.
             let text = read_text(&home.attempt(&id).join(PROGRESS_JSON))?;

@@ -176,7 +176,7 @@ impl Workspace {
         let base = oid::parse(&self.meta.base)?;
         let reader = store.reader();
         let parent = spec.parent.as_ref().map_or(Ok(base), oid::parse)?;
-        let parent = if store.has_lost() { self.last_whole(&reader, parent, base) } else { parent };
+        let parent = if store.has_lost() { store.last_whole(parent, base)? } else { parent };
         let parent_tree = reader.tree_of(parent)?;
         let root = self.root()?;
         let mut batch = store.objects().batch()?;

@@ -1,18 +1,22 @@
-//! Objects that the store has lost: a crash of the machine leaves files without a byte where they were.
+//! Objects that the store has lost: a crash of the machine leaves files without a byte where they were, or with garbage, or
+//! none.
 //!
-//! Such a file is worse than none. Git takes its name for the object, in every repository that borrows from the store, and
-//! does not write it there again. So it goes when the store is opened, and what it held is looked for once: in the user's
-//! repository, and in each workspace, among the objects and the files. What nobody has is remembered, and told.
+//! A file that is damaged is worse than none. Git takes its name for the object, in every repository that borrows from the
+//! store, and does not write it there again. So an empty one goes when the store is opened, and what it held is looked for
+//! once: in the user's repository, and in each workspace, among the objects and the files. What nobody has is remembered, and
+//! told. What can be found by reading everything alone is looked for when something has come to nothing, and set aside.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
-use gix::bstr::ByteSlice as _;
 
+use crate::damage::Needed;
+use crate::lock::Lock;
 use crate::objects::ObjectFolder;
-use crate::source::Source as _;
-use crate::{Error, Result, Store, UserRepo, Workspace, durable, emptied, oid};
+use crate::source::{Reader, Source as _};
+use crate::store::{self, set_aside};
+use crate::{Error, Result, Store, UserRepo, Workspace, damage, durable, emptied, oid};
 
 /// What is looked for: written before the first of the empty files goes.
 const SOUGHT: &str = "outlast/sought";
@@ -27,21 +31,25 @@ pub(crate) fn missing(path: &Path) -> Result<Vec<PathBuf>> {
         return Ok(Vec::new());
     }
     let folder = ObjectFolder::new(path.join("objects"), None);
-    let batch = folder.batch()?;
-    Ok(ids.iter().filter(|id| !batch.holds(id)).map(|id| folder.loose(id)).collect())
+    let (batch, reader) = (folder.batch()?, Reader::of(&store::odb(path)?));
+    Ok(ids.iter().filter(|id| !batch.holds(id) && !reader.has(id)).map(|id| folder.loose(id)).collect())
 }
 
 impl Store {
     /// Takes the empty files among its objects away and puts back what they held, where anybody has it. Only for whoever
     /// opens the store, one at a time.
     pub(crate) fn mend(&self, user: &UserRepo) -> Result<()> {
+        self.mend_with(user, &Needed::default())
+    }
+
+    fn mend_with(&self, user: &UserRepo, needed: &Needed) -> Result<()> {
         let sought = self.path().join(SOUGHT);
         let mut ids = read(&sought)?;
         let files = emptied::objects(self.path())?;
         let mut lost = read(&self.path().join(LOST))?;
         if !ids.is_empty() || !files.is_empty() {
-            let (packs, loose): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| is_in_pack_folder(file));
-            ids.extend(loose.iter().filter_map(|file| id_of(file)));
+            let (packs, loose): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| emptied::is_in_pack_folder(file));
+            ids.extend(loose.iter().filter_map(|file| emptied::id_of(file)));
             for pack in packs.iter().filter(|file| has_ending(file, "pack")) {
                 ids.extend(self.ids_of(pack));
             }
@@ -60,48 +68,77 @@ impl Store {
         }
         let batch = self.objects().batch()?;
         lost.retain(|id| !batch.holds(id));
-        write(&self.path().join(LOST), &self.needed(user, lost, &|_| false)?)?;
+        write(&self.path().join(LOST), &self.needed(lost, needed, &|_| false)?)?;
         durable::remove(&sought)
     }
 
-    /// Forgets what is lost and nothing but refs lead to that are over, by their names.
+    /// Reads all of the store, sets aside what holds garbage, and puts back what that held and what is gone, where anybody has
+    /// it: for whoever has met with damage. Whether there was anything.
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub fn forget_lost(&self, user: &UserRepo, is_over: &dyn Fn(&str) -> bool) -> Result<()> {
+    pub fn look_through(&self, user: &UserRepo, needed: &Needed) -> Result<bool> {
+        let _alone = Lock::acquire(&self.path().with_extension("init-lock"))?;
+        let file = self.path().join(SOUGHT);
+        let mut sought = read(&file)?;
+        let had_empty = !emptied::objects(self.path())?.is_empty();
+        let garbage = damage::garbage(self.git(), self.path())?;
+        if !garbage.is_empty() {
+            sought.extend(garbage.loose.iter().filter_map(|file| emptied::id_of(file)));
+            for pack in &garbage.packs {
+                sought.extend(self.ids_of(pack));
+            }
+            write(&file, &sought)?;
+            garbage.loose.iter().try_for_each(|file| set_aside(file))?;
+            garbage.packs.iter().try_for_each(|pack| self.mend_damaged_pack(pack))?;
+            self.read_anew()?;
+        }
+        let mut tips = Vec::new();
+        for file in emptied::all_refs(self.path())? {
+            tips.extend(damage::named_by(&file)?);
+        }
+        // What was looked for before is nowhere.
+        let known = read(&self.path().join(LOST))?;
+        let mut gone = damage::gone(self.objects(), &self.reader(), tips, needed)?;
+        gone.retain(|id| !known.contains(id));
+        if !had_empty && garbage.is_empty() && gone.is_empty() {
+            return Ok(false);
+        }
+        sought.extend(gone);
+        write(&file, &sought)?;
+        self.mend_with(user, needed)?;
+        self.read_anew()?;
+        Ok(true)
+    }
+
+    /// Forgets what is lost and neither needed nor led to but by refs that are over, by their names.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn forget_lost(&self, needed: &Needed, is_over: &dyn Fn(&str) -> bool) -> Result<()> {
         let mut lost = read(&self.path().join(LOST))?;
         let batch = self.objects().batch()?;
         lost.retain(|id| !batch.holds(id));
-        if lost.is_empty() { Ok(()) } else { write(&self.path().join(LOST), &self.needed(user, lost, is_over)?) }
+        if lost.is_empty() { Ok(()) } else { write(&self.path().join(LOST), &self.needed(lost, needed, is_over)?) }
     }
 
-    /// Those of the lost objects that a ref of ours still leads to: without the others, their tasks have gone on.
+    /// Those of the lost objects that a ref of ours, or what is needed, still leads to: without the others, their tasks have
+    /// gone on.
     fn needed(
         &self,
-        user: &UserRepo,
         lost: BTreeSet<ObjectId>,
+        needed: &Needed,
         is_over: &dyn Fn(&str) -> bool,
     ) -> Result<BTreeSet<ObjectId>> {
-        let mut tips = BTreeSet::new();
-        let counts =
-            |file: &PathBuf| file.strip_prefix(self.path()).ok().and_then(Path::to_str).is_none_or(|n| !is_over(n));
+        let mut tips = Vec::new();
+        let counts = |file: &PathBuf| damage::name_of(self.path(), file).is_none_or(|name| !is_over(name));
         for file in emptied::all_refs(self.path())?.into_iter().filter(counts) {
-            let text = durable::read(&file)?.unwrap_or_default();
             // Where one says nothing that can be read, nobody can tell what it leads to.
-            let Ok(id) = oid::parse_text(String::from_utf8_lossy(&text).trim()) else { return Ok(lost) };
-            tips.insert(id);
+            let Some(id) = damage::named_by(&file)? else { return Ok(lost) };
+            tips.push(id);
         }
-        let (gone, there): (Vec<_>, Vec<_>) = tips.into_iter().partition(|id| lost.contains(id));
-        let pins = user.pins()?.into_iter().map(|id| format!("^{id}\n"));
-        let asked: String = there.iter().map(|id| format!("{id}\n")).chain(pins).collect();
-        let call = self.call().args(["rev-list", "--objects", "--missing=print", "--stdin"]).stdin(asked).run()?;
-        if call.code() != Some(0) {
-            return Ok(lost);
-        }
-        let missed =
-            call.stdout().lines().filter_map(|line| oid::parse_text(line.strip_prefix(b"?")?.to_str().ok()?).ok());
-        let missed: BTreeSet<ObjectId> = missed.chain(gone).collect();
-        Ok(lost.into_iter().filter(|id| missed.contains(id)).collect())
+        let gone = damage::gone(self.objects(), &self.reader(), tips, needed)?;
+        Ok(lost.into_iter().filter(|id| gone.contains(id)).collect())
     }
 
     /// Whether objects were ever lost: a record of what was kept may still name one.
@@ -127,16 +164,8 @@ impl Store {
     /// beside it, and what only makes git faster goes.
     fn mend_pack(&self, file: &Path) -> Result<()> {
         if has_ending(file, "idx") {
-            // Aside, where no git takes it for one that belongs to a pack.
-            let made = self.state().join("made.idx");
-            durable::remove(&made)?;
-            let call = self.call().args(["index-pack", "-o"]).arg(&made).arg(file.with_extension("pack")).run()?;
-            durable::remove(&made.with_extension("rev"))?;
             // Without its index, a pack that is damaged as well is none to git.
-            return match call.code() {
-                Some(0) => std::fs::rename(&made, file).map_err(Error::io("rename", &made)),
-                _ => durable::remove(file),
-            };
+            return if self.index_anew(&file.with_extension("pack"))? { Ok(()) } else { durable::remove(file) };
         }
         if has_ending(file, "pack") {
             for ending in ["idx", "rev", "bitmap", "keep"] {
@@ -144,6 +173,59 @@ impl Store {
             }
         }
         durable::remove(file)
+    }
+
+    /// Makes the index of a pack anew, if the pack is sound. A damaged index is set aside.
+    fn index_anew(&self, pack: &Path) -> Result<bool> {
+        // Aside, where no git takes it for one that belongs to a pack.
+        let made = self.state().join("made.idx");
+        durable::remove(&made)?;
+        // Outside of the store: what else it holds may be damaged, too.
+        let call = self.call().env("GIT_DIR", "/dev/null").args(["index-pack", "-o"]).arg(&made).arg(pack).run()?;
+        durable::remove(&made.with_extension("rev"))?;
+        if call.code() != Some(0) {
+            return Ok(false);
+        }
+        // Both say again what the pack says.
+        durable::remove(&pack.with_extension("rev"))?;
+        let index = pack.with_extension("idx");
+        set_aside(&index)?;
+        std::fs::rename(&made, &index).map_err(Error::io("rename", &made))?;
+        Ok(true)
+    }
+
+    /// Mends a pack that is damaged, or whose index is: where only that is, it is made anew. Otherwise the pack is set aside,
+    /// and what can be read of it is written again.
+    fn mend_damaged_pack(&self, pack: &Path) -> Result<()> {
+        if pack.is_file() && self.index_anew(pack)? {
+            return Ok(());
+        }
+        let index = pack.with_extension("idx");
+        let opened = (
+            gix::odb::pack::data::File::at(pack, gix::hash::Kind::Sha1),
+            gix::odb::pack::index::File::at(&index, gix::hash::Kind::Sha1),
+        );
+        for ending in ["idx", "pack", "rev", "bitmap"] {
+            set_aside(&pack.with_extension(ending))?;
+        }
+        let (Ok(pack), Ok(index)) = opened else { return Ok(()) };
+        self.salvage(&gix::odb::pack::Bundle { pack, index })
+    }
+
+    /// Writes each object of a damaged pack anew that is still whole in it.
+    fn salvage(&self, pack: &gix::odb::pack::Bundle) -> Result<()> {
+        let mut batch = self.objects().batch()?;
+        let (mut buf, mut inflate) = (Vec::new(), gix::zlib::Inflate::default());
+        for at in 0..pack.index.num_objects() {
+            let id = pack.index.oid_at_index(at).to_owned();
+            let read = pack.get_object_by_index(at, &mut buf, &mut inflate, &mut gix::odb::pack::cache::Never);
+            let Ok((found, _)) = read else { continue };
+            let (kind, data) = (found.kind, found.data);
+            if gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data).is_ok_and(|real| real == id) {
+                batch.put(kind, data)?;
+            }
+        }
+        batch.finish()
     }
 
     /// Puts objects back that the store has lost, from wherever they are.
@@ -202,18 +284,8 @@ fn take_away(file: &Path) -> Result<()> {
     if size > 0 { std::fs::rename(&aside, file).map_err(Error::io("rename", &aside)) } else { durable::remove(&aside) }
 }
 
-fn is_in_pack_folder(file: &Path) -> bool {
-    file.parent().and_then(Path::file_name).is_some_and(|folder| folder == "pack")
-}
-
 fn has_ending(file: &Path, ending: &str) -> bool {
     file.extension().is_some_and(|found| found == ending)
-}
-
-/// The object that a loose file is named after.
-fn id_of(file: &Path) -> Option<ObjectId> {
-    let (fan_out, rest) = (file.parent()?.file_name()?.to_str()?, file.file_name()?.to_str()?);
-    oid::parse_text(&format!("{fan_out}{rest}")).ok()
 }
 
 fn read(path: &Path) -> Result<BTreeSet<ObjectId>> {

@@ -1,5 +1,6 @@
 //! Where objects are read from: the store with all it borrows, and an agent's loose objects on top.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use gix::ObjectId;
@@ -62,9 +63,20 @@ impl Source for Hurried<'_> {
 #[derive(Clone)]
 pub(crate) struct Reader(pub(crate) gix::odb::HandleArc);
 
+impl Reader {
+    pub(crate) fn of(odb: &Arc<gix::odb::Store>) -> Self {
+        Self(odb.to_cache_arc())
+    }
+}
+
 impl Source for Reader {
     fn read(&self, id: ObjectId, buf: &mut Vec<u8>) -> Result<Option<Kind>> {
-        let found = self.0.try_find(&id, buf).map_err(|e| Error::object(id, e))?;
-        Ok(found.map(|data| data.kind))
+        let Some(found) = self.0.try_find(&id, buf).map_err(|e| Error::object(id, e))? else { return Ok(None) };
+        // The name of a file is all that says which object it holds.
+        let real = gix::objs::compute_hash(gix::hash::Kind::Sha1, found.kind, found.data);
+        match real.map_err(|e| Error::object(id, e))? {
+            real if real == id => Ok(Some(found.kind)),
+            real => Err(Error::object(id, format!("its content is that of {real}"))),
+        }
     }
 }

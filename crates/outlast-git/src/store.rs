@@ -4,7 +4,7 @@
 //! collection of the user's can take it away. Refs are written by this crate alone, durably, after their objects.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
@@ -15,7 +15,7 @@ use crate::git::{Call, Git};
 use crate::lock::Lock;
 use crate::objects::{Indexer, ObjectFolder};
 use crate::source::{Reader, Source as _};
-use crate::{Error, Result, UserRepo, durable, emptied, oid};
+use crate::{Error, Result, UserRepo, damage, durable, emptied, oid};
 
 /// A store and the user's repository it borrows from.
 #[derive(Clone)]
@@ -23,7 +23,8 @@ pub struct Store {
     git: Git,
     path: PathBuf,
     objects: ObjectFolder,
-    odb: Arc<gix::odb::Store>,
+    /// What is known of its packs: begun anew where one is taken away.
+    odb: Arc<Mutex<Arc<gix::odb::Store>>>,
 }
 
 /// From how many packs or loose objects on the store is packed anew when a run begins.
@@ -55,13 +56,16 @@ impl Store {
         let _lock = Lock::acquire(&path.with_extension("init-lock"))?;
         let alternates = path.join(ALTERNATES);
         match durable::read(&alternates)? {
-            None => init(path, &lender)?,
-            // Where its state lies says whose it is: a file without a byte does not say otherwise.
-            Some(text) if text.is_empty() => durable::write(&alternates, &alternates_text(&[&lender]), 0o644)?,
+            None if !path.join("objects").is_dir() => init(path, &lender)?,
             Some(text) if text == alternates_text(&[&lender]) => {}
-            Some(text) => {
+            Some(text) if emptied::names_folders(&text) => {
                 let found = text.trim_end().to_path_lossy().into_owned();
                 return Err(Error::StoreOfOther { store: path.to_owned(), found, expected: lender });
+            }
+            // Where its state lies says whose it is: a file that says nothing, or that is gone, does not say otherwise.
+            _ => {
+                set_aside(&alternates)?;
+                durable::write(&alternates, &alternates_text(&[&lender]), 0o644)?;
             }
         }
         let path = path.canonicalize().map_err(Error::io("open", path))?;
@@ -70,6 +74,8 @@ impl Store {
             durable::write(&path.join("config"), CONFIG.as_bytes(), 0o644)?;
         }
         mend_head(&path)?;
+        // Without it, git takes the folder for no repository.
+        durable::create_dirs(&path.join("refs/heads"))?;
         // Attributes of the user's repository that are in no tree count in the store, too.
         let attributes = user.settings()?.info_attributes;
         if durable::read(&path.join("info/attributes"))?.unwrap_or_default() != attributes {
@@ -77,11 +83,8 @@ impl Store {
         }
         let objects =
             ObjectFolder::new(path.join("objects"), Some(Indexer { git: user.git().clone(), git_dir: path.clone() }));
-        let options = gix::odb::store::init::Options { slots: PACK_SLOTS, ..Default::default() };
-        let odb =
-            gix::odb::Store::at_opts(path.join("objects"), gix::hash::Kind::Sha1, &mut std::iter::empty(), options)
-                .map_err(Error::io("open", &path))?;
-        let store = Self { git: user.git().clone(), path, objects, odb: Arc::new(odb) };
+        let odb = Arc::new(Mutex::new(odb(&path)?));
+        let store = Self { git: user.git().clone(), path, objects, odb };
         store.mend(user)?;
         Ok(store)
     }
@@ -115,11 +118,14 @@ impl Store {
     /// Every ref of the store below `refs/outlast/`, with its commit.
     ///
     /// # Errors
-    /// Git fails.
+    /// A ref cannot be read.
     pub fn refs(&self) -> Result<Vec<(String, Oid)>> {
-        let listed = self.call().args(["for-each-ref", "--format=%(objectname) %(refname)", "refs/outlast"]).ok()?;
-        let text = String::from_utf8_lossy(&listed).into_owned();
-        Ok(text.lines().filter_map(|l| l.split_once(' ')).map(|(id, name)| (name.to_owned(), Oid::new(id))).collect())
+        let mut found = Vec::new();
+        for file in emptied::all_refs(&self.path)? {
+            let named = damage::named_by(&file)?.zip(damage::name_of(&self.path, &file));
+            found.extend(named.map(|(id, name)| (name.to_owned(), oid::of(id))));
+        }
+        Ok(found)
     }
 
     /// Packs the store into one file when it has become scattered; nothing is dropped, reachable or not.
@@ -182,7 +188,18 @@ impl Store {
     }
 
     pub(crate) fn reader(&self) -> Reader {
-        Reader(self.odb.to_cache_arc())
+        Reader::of(&self.odb.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has whoever reads from now on look at what is there: a pack that was taken away is held open, and read on, otherwise.
+    pub(crate) fn read_anew(&self) -> Result<()> {
+        let fresh = odb(&self.path)?;
+        *self.odb.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
     }
 
     /// Our own files beside git's.
@@ -204,14 +221,11 @@ impl Store {
     }
 
     pub(crate) fn read_ref(&self, name: &str) -> Result<Option<ObjectId>> {
-        let path = self.path.join(name);
-        // A file without a byte names nothing, and is written over.
-        let Some(text) = durable::read(&path)?.filter(|text| !text.is_empty()) else { return Ok(None) };
-        let id = oid::parse_text(&String::from_utf8_lossy(text.trim_ascii()));
-        id.map(Some).map_err(|e| Error::State { path, why: e.to_string() })
+        // A file without a byte, or with garbage, names nothing, and is written over.
+        damage::named_by(&self.path.join(name))
     }
 
-    /// The refs of ours that hold no byte: a crash has left them so.
+    /// The refs of ours that hold no byte, or by their length garbage: a crash has left them so.
     ///
     /// # Errors
     /// A folder of the store cannot be read.
@@ -220,7 +234,26 @@ impl Store {
         Ok(emptied::refs(&self.path)?.into_iter().filter_map(name).collect())
     }
 
-    /// Writes a ref that holds no byte anew: what it is known to have held, or what its own name says. One of which nothing
+    /// Those, and others that hold no id, and so have to be read.
+    ///
+    /// # Errors
+    /// A ref cannot be read.
+    pub fn damaged_refs(&self) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for file in emptied::all_refs(&self.path)? {
+            if damage::named_by(&file)?.is_none() {
+                found.extend(damage::name_of(&self.path, &file).map(str::to_owned));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether there is a ref of this name, whatever it holds.
+    pub fn has_ref(&self, name: &str) -> bool {
+        self.path.join(name).is_file()
+    }
+
+    /// Writes a ref that is damaged or gone anew: what it is known to have held, or what its own name says. One of which nothing
     /// is known goes: whoever has to keep something under it does so again.
     ///
     /// # Errors
@@ -231,6 +264,7 @@ impl Store {
         let id = held.map(oid::parse).transpose()?.or(named);
         match id.filter(|id| self.reader().commit(*id).is_ok()) {
             Some(id) => self.set_ref(name, id),
+            // Garbage in it would be an id to nobody: nothing of it is worth being kept.
             None => durable::remove(&self.path.join(name)),
         }
     }
@@ -244,18 +278,47 @@ impl Store {
     }
 }
 
-/// Makes a `HEAD` anew that holds nothing: nothing goes by what it says, and git takes a folder without it for no repository.
+/// What git knows of the objects of the store at `path`, and of those that it borrows.
+pub(crate) fn odb(path: &Path) -> Result<Arc<gix::odb::Store>> {
+    let options = gix::odb::store::init::Options { slots: PACK_SLOTS, ..Default::default() };
+    gix::odb::Store::at_opts(path.join("objects"), gix::hash::Kind::Sha1, &mut std::iter::empty(), options)
+        .map(Arc::new)
+        .map_err(Error::io("open", path))
+}
+
+/// Gives a file that holds something, and not what it should, another name beside its own: `NAME.damaged`, or with a number.
+pub(crate) fn set_aside(file: &Path) -> Result<()> {
+    if !file.symlink_metadata().is_ok_and(|facts| facts.len() > 0) {
+        return Ok(());
+    }
+    let named = |number: u32| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(if number == 1 { ".damaged".to_owned() } else { format!(".{number}.damaged") });
+        PathBuf::from(name)
+    };
+    let free = (1..=u32::MAX).map(named).find(|place| place.symlink_metadata().is_err());
+    match std::fs::rename(file, free.unwrap_or_else(|| named(1))) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        renamed => {
+            renamed.map_err(Error::io("rename", file))?;
+            file.parent().map_or(Ok(()), durable::sync_dir)
+        }
+    }
+}
+
+/// Makes a `HEAD` anew that git makes nothing of: nothing goes by what it says, and git takes a folder without it for no
+/// repository.
 fn mend_head(store: &Path) -> Result<()> {
     // One that somebody has moved away is not begun anew in its place.
     if !store.join("objects").is_dir() {
         return Ok(());
     }
     let head = store.join("HEAD");
-    if std::fs::metadata(&head).is_ok_and(|file| file.len() > 0) {
-        Ok(())
-    } else {
-        durable::write_below(store, &head, HEAD, 0o644)
+    if durable::read(&head)?.is_some_and(|text| emptied::is_head(&text)) {
+        return Ok(());
     }
+    set_aside(&head)?;
+    durable::write_below(store, &head, HEAD, 0o644)
 }
 
 /// The ref that an attempt's checkpoints move forward.

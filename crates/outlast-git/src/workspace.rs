@@ -19,6 +19,7 @@ mod unlock;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gix::ObjectId;
 use gix::bstr::BString;
 use outlast_core::{Oid, RunId, TaskId};
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub struct Spec {
     pub base: Oid,
     /// The commit of the user's whose filters may run while the tree is filled: the run's pinned base.
     pub trusted: Oid,
-    /// A checkpoint to bring back when the workspace is not there any more.
+    /// A checkpoint to bring back when the workspace is not there any more; where it is lost, one before it.
     pub restore: Option<Oid>,
 }
 
@@ -58,6 +59,8 @@ pub struct Workspace {
     pub(crate) meta: Meta,
     /// What stood in its place, damaged, when it was made just now.
     pub(crate) aside: Option<Aside>,
+    /// The checkpoint that it was brought back from just now.
+    pub(crate) restored: Option<ObjectId>,
 }
 
 /// What a person should know about a new workspace.
@@ -144,7 +147,7 @@ impl Workspace {
         let admin = admin_folder(store, run, task);
         let missing = || Error::NoWorkspace { run: run.to_string(), task: task.to_string() };
         let meta = load_meta(&admin)?.ok_or_else(missing)?;
-        Ok(Self { admin, meta, aside: None })
+        Ok(Self { admin, meta, aside: None, restored: None })
     }
 
     /// The root of the working tree.
@@ -170,6 +173,12 @@ impl Workspace {
     /// Where the damaged workspace is kept in whose place this one was made just now.
     pub fn aside(&self) -> Option<&Aside> {
         self.aside.as_ref()
+    }
+
+    /// The checkpoint that it was brought back from when it was made just now: the newest one that is whole, of that which was
+    /// asked for and those before it.
+    pub fn restored(&self) -> Option<Oid> {
+        self.restored.map(oid::of)
     }
 
     /// Where repositories in its tree are looked for.

@@ -25,6 +25,8 @@ mod elsewhere;
 mod filling;
 #[path = "survive/forty.rs"]
 mod forty;
+#[path = "survive/garbage.rs"]
+mod garbage;
 #[path = "survive/gone.rs"]
 mod gone;
 #[path = "survive/halt.rs"]

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{EndReason, ShimRef};
-use outlast_core::{AttemptId, Epoch};
+use outlast_core::{AttemptId, Epoch, Oid};
 use outlast_process::{ShimId, Trace, kill_survivors, survivors};
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::home::reopen;
+use crate::notes;
 use crate::ops::attempt::is_there;
 use crate::ops::follow::connect;
 use crate::ops::launch::marker;
@@ -64,18 +65,28 @@ pub(crate) async fn perform(
     reopen(&workspace)?;
     // Without the store a workspace looks as if nobody had ever been in it.
     context.git.is_there()?;
-    if is_there(&workspace) {
-        // A damaged repository knows nothing of what was staged and committed in it, and neither would the checkpoint.
-        prepare::mend(context, &id).await?;
-    }
-    if is_there(&workspace)
-        && let Some(commit) = context.checkpoint_if_made(&id, "end of the attempt").await?
-    {
-        context.tell(news(AttemptNews::Checkpointed(commit))).await?;
-        crate::fault::point("after_checkpoint");
+    let kept = if is_there(&workspace) { keep(context, &id).await } else { Ok(None) };
+    match kept {
+        Ok(Some(commit)) => {
+            context.tell(news(AttemptNews::Checkpointed(commit))).await?;
+            crate::fault::point("after_checkpoint");
+        }
+        Ok(None) => {}
+        // Whoever waits for the end would wait for ever.
+        Err(error) if context.is_lost_for_good(&error) => {
+            context.note_finding(&id, notes::not_kept_at_the_end(&error.to_string()));
+        }
+        Err(error) => return Err(error),
     }
     crate::fault::point("after_end");
     Ok(news(AttemptNews::Ended))
+}
+
+/// Keeps the tree of a workspace in which nobody is at work any more.
+async fn keep(context: &Arc<Context>, id: &AttemptId) -> Result<Option<Oid>, Error> {
+    // A damaged repository knows nothing of what was staged and committed in it, and neither would the checkpoint.
+    prepare::mend(context, id).await?;
+    context.checkpoint_if_made(id, "end of the attempt").await
 }
 
 /// Whether a process is in our own pid namespace; one of a namespace that is just ending is not.

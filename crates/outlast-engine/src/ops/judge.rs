@@ -256,7 +256,12 @@ async fn has_changed_anything(context: &Arc<Context>, id: &AttemptId, task: &pla
     let writes = task.writes.clone();
     let changes = move |git: &crate::repositories::Repositories| {
         let is_empty = |from| Ok::<_, Error>(git.split(from, &now, &writes)?.in_scope.is_empty());
-        Ok(!is_empty(&base)? && (before.made_headway || !is_empty(&then)?))
+        // What there was then may be lost: nobody can tell that nothing came since.
+        let since = || match is_empty(&then) {
+            Err(Error::Git(outlast_git::Error::Object { .. })) => Ok(true),
+            is_empty => is_empty.map(|is_empty| !is_empty),
+        };
+        Ok(!is_empty(&base)? && (before.made_headway || since()?))
     };
     context.in_git(changes).await
 }

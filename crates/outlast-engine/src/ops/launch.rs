@@ -249,7 +249,7 @@ impl From<Error> for Fault {
                 | Git::Unpinned { .. }
                 | Git::State { .. }
                 | Git::StoreOfOther { .. }
-                // One that is lost was looked for everywhere when the store was opened.
+                // One that is lost was looked for everywhere by now.
                 | Git::Object { .. },
             )
             // The plan of an older run may hold what no program can be given, such as a NUL: it would be tried for ever.

@@ -45,23 +45,28 @@ pub(crate) async fn workspace(
     let path = context.home.workspace(&id.run, &id.task);
     let was_there = is_there(&path);
     let is_new = attempt.rung == Rung::Fresh || !was_ready || !was_there;
-    let had_work = known.checkpoint.is_some();
-    let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), known.checkpoint);
-    let make = move |git: &Repositories| git.workspace(&for_git, &on_base, &run_base, restore);
+    let for_git = id.clone();
+    let aside = context.in_git(move |git| git.set_aside(&for_git)).await?;
+    let kept = known.checkpoint;
+    let had_work = kept.is_some();
+    let (for_git, run_base, on_base, restore) = (id.clone(), known.run_base.clone(), base.clone(), kept.clone());
+    let make = move |git: &Repositories| git.workspace(&for_git, &on_base, &run_base, restore.clone());
     let made = context.in_git(make).await?;
     mend(context, &id).await?;
-    if let Some(aside) = made.aside() {
-        let goes_on = if had_work { "is back as it was at its last turn" } else { "begins from its base again" };
+    let goes_on = notes::goes_on(kept.as_ref(), made.restored().as_ref());
+    if let Some(aside) = &aside {
         context.note_finding(&id, notes::set_aside(aside, goes_on));
+    } else if !was_there && had_work && made.restored() != kept {
+        context.note_finding(&id, notes::gone(goes_on));
     }
-    let is_new = is_new || made.aside().is_some();
-    let was_lost = had_work && !was_there || made.aside().is_some();
+    let is_new = is_new || aside.is_some();
+    let was_lost = had_work && !was_there || aside.is_some();
     if is_new && let Some(what) = notes::lacking(made.report()) {
         context.note_finding_once(&id, what);
     }
     if was_lost && matches!(attempt.rung, Rung::Session(_)) {
         // The session knows of work that came after the checkpoint, and would not do it again.
-        let why = "its workspace was lost and is back as it was at its last turn: its session knows too much";
+        let why = format!("its workspace was lost and {goes_on}: its session knows too much");
         return Err(Fault::new(Class::CorruptSession, why));
     }
     if is_new && !plan.run.setup.is_empty() {

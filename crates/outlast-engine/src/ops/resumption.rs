@@ -50,6 +50,7 @@ pub(crate) async fn of(
     let hands_over = attempt.rung == Rung::HandOver;
     context
         .in_git(move |git| {
+            let reason = reason.clone();
             let state = research::of_task(&home, &id, adapter)?;
             let noted = research::noted_by(&home, &id, &before)?;
             let done = holds.done(&task.steps, &noted.done);

@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 
 use gix::ObjectId;
-use gix::bstr::BStr;
-
 use outlast_core::Oid;
 
 use crate::agent_repo::AgentRepo;
+use crate::agent_state::AgentState;
 use crate::checkpoint::{FILE_LIMIT_DEFAULT, From};
 use crate::scan::index::Index;
-use crate::source::{Reader, Source as _};
-use crate::{Result, Store, UserRepo, Workspace, oid, tree};
+use crate::source::Source as _;
+use crate::{Result, Store, UserRepo, Workspace, damage, oid};
 
 impl Workspace {
     /// Writes those of these objects into the store that the agent's repository has.
@@ -53,27 +52,37 @@ impl Workspace {
 
     /// Forgets the cache of what was stored where the tree that it stands for is not whole any more.
     pub(crate) fn forget_cache_of_lost(&self, store: &Store) -> Result<()> {
-        let (reader, base) = (store.reader(), oid::parse(&self.meta.base)?);
-        let base = reader.tree_of(base)?;
-        Index::forget_unless(&self.admin, |tree| is_whole(&reader, base, tree))
-    }
-
-    /// The newest of a checkpoint and those before it whose trees are whole, and otherwise the base.
-    pub(crate) fn last_whole(&self, reader: &Reader, checkpoint: ObjectId, base: ObjectId) -> ObjectId {
-        let Ok(base_tree) = reader.tree_of(base) else { return checkpoint };
-        let mut at = checkpoint;
-        while at != base {
-            let Ok((tree, parents)) = reader.commit(at) else { return base };
-            if is_whole(reader, base_tree, tree) {
-                return at;
-            }
-            at = parents.first().copied().unwrap_or(base);
-        }
-        base
+        let reader = store.reader();
+        Index::forget_unless(&self.admin, |tree| {
+            damage::is_whole(store.objects(), &reader, vec![tree]).is_ok_and(|is_whole| is_whole)
+        })
     }
 }
 
-/// Whether every folder of a tree that differs from the base's can be read.
-fn is_whole(reader: &Reader, base: ObjectId, tree: ObjectId) -> bool {
-    tree::walk_diff(reader, Some(base), Some(tree), BStr::new(""), &mut |_| Ok(())).is_ok()
+impl Store {
+    /// The newest of a checkpoint and those before it that is whole; nothing where that is none.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn newest_whole(&self, checkpoint: &Oid, base: &Oid) -> Result<Option<Oid>> {
+        let (asked, base) = (oid::parse(checkpoint)?, oid::parse(base)?);
+        let found = if self.has_lost() { self.last_whole(asked, base)? } else { asked };
+        Ok(Some(found).filter(|found| *found == asked || *found != base).map(oid::of))
+    }
+
+    /// The newest of a checkpoint and those before it that is whole, with what is kept beside it, and otherwise the base.
+    pub(crate) fn last_whole(&self, checkpoint: ObjectId, base: ObjectId) -> Result<ObjectId> {
+        let reader = self.reader();
+        let mut at = checkpoint;
+        while at != base {
+            let (Ok((_, parents)), Ok(message)) = (reader.commit(at), reader.message(at)) else { return Ok(base) };
+            let AgentState { head, index, beside, .. } = AgentState::parse(&message);
+            let named = [head, index, beside].into_iter().flatten().filter_map(|id| oid::parse(&id).ok());
+            if damage::is_whole(self.objects(), &reader, named.chain([at]).collect())? {
+                return Ok(at);
+            }
+            at = parents.first().copied().unwrap_or(base);
+        }
+        Ok(base)
+    }
 }

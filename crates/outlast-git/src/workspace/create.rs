@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use gix::ObjectId;
+
 use crate::agent_repo::AgentRepo;
 use crate::fill::Fill;
 use crate::lock::Lock;
@@ -38,7 +40,7 @@ impl Workspace {
         let lock = Lock::acquire(&admin.with_extension("lock"))?;
         let aside = aside::if_damaged(&admin, &spec.path)?;
         if let Some(meta) = load_meta(&admin)? {
-            let workspace = Self { admin: admin.clone(), meta, aside: None };
+            let workspace = Self { admin: admin.clone(), meta, aside: None, restored: None };
             let is_there = workspace.meta.path.join(".git").is_dir();
             if is_there && workspace.meta.base == spec.base && workspace.meta.path == spec.path {
                 return Ok(workspace);
@@ -56,10 +58,12 @@ impl Workspace {
             return Err(Error::Occupied(spec.path.clone()));
         }
         durable::write(&marker, path_bytes(&spec.path), 0o600)?;
-        let meta = make(user, store, spec, &admin, &lock)?;
+        let restored = spec.restore.as_ref().map(|asked| store.newest_whole(asked, &spec.base)).transpose()?.flatten();
+        let restored = restored.as_ref().map(oid::parse).transpose()?;
+        let meta = make(user, store, spec, restored, &admin, &lock)?;
         save_meta(&admin, &meta)?;
         durable::remove(&marker)?;
-        Ok(Self { admin, meta, aside })
+        Ok(Self { admin, meta, aside, restored })
     }
 }
 
@@ -72,11 +76,18 @@ pub(super) fn forget(admin: &Path) -> Result<()> {
     }
 }
 
-fn make(user: &UserRepo, store: &Store, spec: &Spec, admin: &Path, lock: &Lock) -> Result<Meta> {
+fn make(
+    user: &UserRepo,
+    store: &Store,
+    spec: &Spec,
+    restore: Option<ObjectId>,
+    admin: &Path,
+    lock: &Lock,
+) -> Result<Meta> {
     let reader = store.reader();
     let base = oid::parse(&spec.base)?;
-    let files = spec.restore.as_ref().map_or(Ok(base), oid::parse)?;
-    let restored = spec.restore.as_ref().map(|_| Restored::load(&reader, files)).transpose()?;
+    let files = restore.unwrap_or(base);
+    let restored = restore.map(|files| Restored::load(&reader, files)).transpose()?;
     let mut meta = Meta {
         run: spec.run.clone(),
         task: spec.task.clone(),
@@ -113,7 +124,7 @@ fn make(user: &UserRepo, store: &Store, spec: &Spec, admin: &Path, lock: &Lock) 
     let copied = include::copy(user, &spec.path)?;
     meta.report.included = copied.copied;
     meta.report.not_included = copied.left_out;
-    let workspace = Workspace { admin: admin.to_owned(), meta, aside: None };
+    let workspace = Workspace { admin: admin.to_owned(), meta, aside: None, restored: None };
     let dirt = baseline(&workspace, store)?;
     let mut meta = workspace.meta;
     meta.report.filtered = dirt.filtered;

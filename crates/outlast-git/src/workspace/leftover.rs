@@ -92,7 +92,7 @@ impl SetAside {
             report: Report::default(),
         };
         let admin = self.record.clone().unwrap_or_else(|| nothing.path().to_owned());
-        Workspace { admin, meta, aside: None }.pinned_now(store, user, Measure::Content)
+        Workspace { admin, meta, aside: None, restored: None }.pinned_now(store, user, Measure::Content)
     }
 
     /// Removes it.

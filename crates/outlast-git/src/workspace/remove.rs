@@ -314,7 +314,7 @@ impl Store {
             for admin in folders(&run)? {
                 let is_one = admin.extension().is_some_and(|extension| extension == "d");
                 if is_one && let Ok(Some(meta)) = load_meta(&admin) {
-                    found.push(Workspace { admin, meta, aside: None });
+                    found.push(Workspace { admin, meta, aside: None, restored: None });
                 }
             }
         }

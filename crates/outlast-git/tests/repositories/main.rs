@@ -8,6 +8,7 @@ mod crashes;
 mod damage;
 mod filters;
 mod fixture;
+mod garbage;
 mod hostile;
 mod in_the_way;
 mod landings;

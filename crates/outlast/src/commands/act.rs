@@ -266,6 +266,10 @@ fn name_what_is_kept(places: &Places, home: &RepoHome, run: &RunId, acted: &mut 
         };
         let number = journalled.core.run(&run).and_then(|run| run.task(&id)).map_or(0, |task| task.attempts);
         let branch = format!("discarded/{run}/{}", id.slug());
+        told.lost = match journalled.core.run(&run) {
+            Some(of) => of.task(&id).map(|task| kept.lost(of, task)).transpose()?.flatten(),
+            None => None,
+        };
         told.archive = kept.archive(&AttemptId { run: run.clone(), task: id, number })?;
         told.put_away =
             journalled.core.run(&run).map(|of| put_away_of(home, of, &TaskId::new(&told.id))).unwrap_or_default();
@@ -420,6 +424,9 @@ fn told(json: bool, acted: &Acted, what: &str) -> Result<ExitCode, Failure> {
             if let (Some(archive), Some(command)) = (&task.archive, &task.get_back) {
                 print(&format!("             kept in our store as {archive}\n"))?;
                 print(&format!("             to get it back: {}\n", styled(BOLD, command)))?;
+            }
+            if let Some(lost) = &task.lost {
+                print(&format!("             {lost}\n"))?;
             }
             for away in &task.put_away {
                 let command = styled(BOLD, shown(&away.get_back));

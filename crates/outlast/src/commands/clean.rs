@@ -29,6 +29,11 @@ pub(crate) fn perform(given: &Given, clean: &Clean) -> Result<ExitCode, Failure>
         return Ok(ExitCode::Ok);
     };
     let kept = Kept::open(&home, repository)?;
+    if kept.look_through(&journalled.core)? {
+        say(
+            "our store was damaged: what anybody still has of it is put back, and damaged files are kept beside it (`*.damaged`)",
+        );
+    }
     let rooms = kept.rooms()?;
     let wanted = |room: &Room| clean.run.as_deref().is_none_or(|run| run == room.run.as_str());
     let mut items: Vec<CleanItem> = Vec::new();

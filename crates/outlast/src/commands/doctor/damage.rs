@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use outlast_core::run::{Mode, Run};
 use outlast_core::task::{Phase, Task};
 use outlast_core::{RunId, TaskId};
-use outlast_engine::{load_plan, store_damaged};
+use outlast_engine::{load_plan, needed, over, store_damaged};
 use outlast_git::{SetAside, quoted, word};
 
 use super::found::Found;
@@ -34,10 +34,11 @@ fn plans(journalled: &Journalled) -> Vec<Found> {
     damaged.map(told).collect()
 }
 
-/// Objects and refs of our store that hold no byte.
+/// Objects and refs of our store that hold no byte or garbage, and objects that are gone: all of it is read.
 fn store(journalled: &Journalled) -> Option<Found> {
     const NAME: &str = "store";
-    match outlast_git::emptied(&journalled.home.store()) {
+    let core = &journalled.core;
+    match outlast_git::damaged(&journalled.home.store(), &needed(core), &over(core)) {
         Err(error) => Some(Found::warning(NAME, error.to_string())),
         Ok(files) if files.is_empty() => None,
         Ok(files) => Some(Found::failed(NAME, &store_damaged(&files).into())),
