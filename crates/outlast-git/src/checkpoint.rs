@@ -180,6 +180,7 @@ impl Workspace {
         let parent_tree = reader.tree_of(parent)?;
         let root = self.root()?;
         let mut batch = store.objects().batch()?;
+        Raw::mend(&self.admin)?;
         let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
         let from = From { store, user, reader: &reader, root: &root, base, limit: spec.file_limit };
         let Kept { tree, head, copied, found, raw, beside, mut notes } = self.keep(&from, &index, &mut batch)?;

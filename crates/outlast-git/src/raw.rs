@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use crate::scan::Found;
+use crate::scan::{Found, index::Index};
+use crate::store::set_aside;
 use crate::tree::{Edits, Leaf};
 use crate::{Error, Kind, Result, durable, oid};
 
@@ -32,6 +33,17 @@ impl Raw {
         let lines = bytes.split_str(b"\0").filter(|line| !line.is_empty());
         let parsed: Option<BTreeMap<_, _>> = lines.map(line).collect();
         parsed.map(Self).ok_or_else(|| Error::State { path, why: "it is damaged".to_owned() })
+    }
+
+    /// Sets aside what holds garbage, and forgets the cache of the scan with it: every file is read again then, and tells.
+    pub(crate) fn mend(admin: &Path) -> Result<()> {
+        match Self::load(admin) {
+            Err(Error::State { path, .. }) => {
+                Index::forget_unless(admin, |_| false)?;
+                set_aside(&path)
+            }
+            loaded => loaded.map(drop),
+        }
     }
 
     /// Takes over what a scan has read, and forgets what is not there any more.

@@ -48,8 +48,9 @@ impl Workspace {
 pub(super) fn if_damaged(admin: &Path, path: &Path) -> Result<Option<Aside>> {
     let has_tree = path.symlink_metadata().is_ok();
     match load_meta(admin) {
-        // A folder of ours without record and marker had one; what stands at a path without such a folder is not ours.
-        Ok(None) if admin.is_dir() && has_tree && durable::read(&marker_file(admin))?.is_none_or(|m| m.is_empty()) => {}
+        // A folder of ours without record and marker had one; what stands at a path without such a folder is not ours. A marker
+        // of another path says nothing of what stands at this one.
+        Ok(None) if admin.is_dir() && has_tree && !is_marked(admin, path)? => {}
         Ok(_) => return Ok(None),
         Err(Error::DamagedWorkspace { .. }) => {}
         Err(error) => return Err(error),
@@ -64,6 +65,11 @@ pub(super) fn if_damaged(admin: &Path, path: &Path) -> Result<Option<Aside>> {
     }
     rename(admin, &record)?;
     Ok(Some(Aside { tree: has_tree.then_some(tree), record }))
+}
+
+/// Whether the marker of a creation says that what stands at a path is half of something.
+pub(super) fn is_marked(admin: &Path, path: &Path) -> Result<bool> {
+    Ok(durable::read(&marker_file(admin))?.is_some_and(|marked| marked == path.as_os_str().as_encoded_bytes()))
 }
 
 /// The name of what is set aside of `path` for the `number`-th time. No slug has a `~` in it, so no task is called like this.

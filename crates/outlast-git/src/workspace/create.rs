@@ -5,7 +5,7 @@
 //! of which nothing is known is not ours.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gix::ObjectId;
 
@@ -51,8 +51,9 @@ impl Workspace {
             forget(&admin)?;
         }
         let marker = marker_file(&admin);
-        if let Some(path) = durable::read(&marker)? {
-            remove::remove_tree(&path_of(&path))?;
+        // Garbage in it may name anything: only what is to be made here is removed.
+        if aside::is_marked(&admin, &spec.path)? {
+            remove::remove_tree(&spec.path)?;
         }
         if spec.path.symlink_metadata().is_ok() {
             return Err(Error::Occupied(spec.path.clone()));
@@ -161,9 +162,4 @@ fn baseline(workspace: &Workspace, store: &Store) -> Result<Baseline> {
 fn path_bytes(path: &Path) -> &[u8] {
     use std::os::unix::ffi::OsStrExt;
     path.as_os_str().as_bytes()
-}
-
-fn path_of(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }

@@ -77,3 +77,24 @@ fn what_is_whole_or_not_ours_is_not_set_aside() {
     assert_eq!((aside("t"), aside("stranger"), aside("none")), (None, None, None));
     assert_eq!(read(&world.spec("stranger").path, "precious"), "theirs");
 }
+
+#[test]
+fn h15_a_marker_of_a_creation_that_holds_garbage_has_nothing_removed_that_it_names() {
+    let world = World::new();
+    let precious = world.dir.path().join("precious");
+    write(&precious, "file", "theirs");
+    let mark = |record: PathBuf| {
+        fs::write(record.with_file_name("creating"), precious.display().to_string()).unwrap();
+        fs::remove_file(record).unwrap();
+    };
+    let spec = damaged(&world, mark);
+    let again = Workspace::create(&world.user, &world.store, &spec).unwrap();
+    assert_eq!(read(world.dir.path(), "precious/file"), "theirs");
+    assert_eq!(read(again.path(), "kept.txt"), "kept");
+    assert_eq!(read(again.aside().unwrap().tree.as_ref().unwrap(), "later.txt"), "later", "what stood there is kept");
+    // The same where nothing stands there.
+    fs::remove_dir_all(again.path()).unwrap();
+    mark(record(&world, "t"));
+    let again = Workspace::create(&world.user, &world.store, &spec).unwrap();
+    assert_eq!((read(world.dir.path(), "precious/file"), again.aside()), ("theirs".to_owned(), None));
+}

@@ -138,6 +138,23 @@ fn h15_a_task_goes_on_from_its_workspace_with_its_only_checkpoint_gone_or_garbag
 }
 
 #[test]
+fn h15_an_object_of_the_same_kind_in_anothers_file_is_not_taken_for_it() {
+    let world = World::new();
+    let workspace = world.workspace("t");
+    write(workspace.path(), "one.txt", "one\n");
+    let first = world.checkpoint(&workspace, "t");
+    write(workspace.path(), "one.txt", "two\n");
+    let second = next(&world, &workspace, &first.commit).unwrap();
+    for (id, other) in [(&second.commit, &first.commit), (&second.tree, &first.tree)] {
+        let (file, sound) = (object(&world, id.as_str()), fs::read(object(&world, id.as_str())).unwrap());
+        fill(&file, &fs::read(object(&world, other.as_str())).unwrap());
+        let failed = world.store.diff(&world.base, &second.commit).unwrap_err();
+        assert!(matches!(failed, Error::Object { .. }), "{failed}");
+        fill(&file, &sound);
+    }
+}
+
+#[test]
 fn h15_a_workspace_that_is_gone_is_back_as_it_was_at_the_newest_checkpoint_that_is_whole() {
     for (lost, wanted) in [(&["two.txt"][..], Some("one")), (&["one.txt", "two.txt"], None), (&[], Some("two"))] {
         let world = World::new();
@@ -279,13 +296,17 @@ fn h15_an_index_of_a_pack_that_is_gone_or_garbage_is_made_anew() {
 fn h15_a_pack_that_an_open_store_has_read_is_read_no_more_once_it_is_set_aside() {
     let world = World::new();
     let (workspace, kept, pack) = packed(&world);
+    let listed = git(world.store.path(), &["ls-tree", "-r", "--object-only", kept.commit.as_str()]);
+    let blobs: Vec<Oid> = listed.lines().map(Oid::new).collect();
+    blobs.iter().for_each(|blob| drop(world.store.blob(blob).unwrap()));
     let mut bytes = fs::read(&pack).unwrap();
-    let at = bytes.len() / 2;
-    bytes[at] ^= 0xff;
-    // In its place, as a disk does it.
+    // In the first of its files, which stands behind the header; in its place, as a disk does it.
+    bytes[20] ^= 0xff;
     fs::set_permissions(&pack, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&pack, &bytes).unwrap();
+    assert!(blobs.iter().any(|blob| world.store.blob(blob).is_err()), "it is met with");
     assert!(look_through(&world));
+    blobs.iter().for_each(|blob| drop(world.store.blob(blob).unwrap()));
     let again = next(&world, &workspace, &kept.commit).unwrap();
     assert_eq!(again.tree, kept.tree);
     world.fsck_objects(&again.commit);

@@ -90,3 +90,26 @@ fn identifiers_encodings_and_filters_come_back() {
         "*.c ident\n*.utf16 text working-tree-encoding=UTF-16\n*.up filter=upper\n*.txt text=auto eol=crlf\n";
     comes_back(attributes, &[("filter.upper.clean", "tr a-z A-Z"), ("filter.upper.smudge", "cat")]);
 }
+
+#[test]
+fn h15_what_is_remembered_of_converted_files_is_found_out_again_where_it_holds_garbage() {
+    let world = World::with(|repo| {
+        write(repo, ".gitattributes", "*.txt text\n");
+        git(repo, &["add", "-A"]);
+        git(repo, &["commit", "-qm", "converted"]);
+    });
+    let workspace = world.workspace("t");
+    write(workspace.path(), "crlf.txt", "one\r\ntwo\r\n");
+    let kept = world.checkpoint(&workspace, "t");
+    let folder = format!("outlast/workspaces/{}/t.d", world.run);
+    let raw = world.store.path().join(folder).join("raw");
+    assert!(!std::fs::read(&raw).unwrap().is_empty());
+    std::fs::write(&raw, "\u{1}garbage").unwrap();
+    assert!(workspace.pinned(&world.store, &world.user).is_err());
+    let spec = world.checkpoint_spec("t", Some(&kept));
+    workspace.checkpoint(&world.store, &world.user, &spec).unwrap();
+    assert_eq!(std::fs::read(raw.with_extension("damaged")).unwrap(), b"\x01garbage", "it is kept");
+    assert_eq!(workspace.pinned(&world.store, &world.user).unwrap(), Pinned::Yes);
+    lose_and_restore(&world, &workspace);
+    assert_eq!(std::fs::read(workspace.path().join("crlf.txt")).unwrap(), b"one\r\ntwo\r\n");
+}

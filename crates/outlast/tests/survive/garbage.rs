@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use crate::damage::{killed_in_turn, only};
 use crate::user::Snapshot;
-use crate::world::{World, text};
+use crate::world::{Plan, World, text};
 
 fn store(world: &World) -> PathBuf {
     world.homes()[0].join("store.git")
@@ -195,4 +195,32 @@ fn h15_what_nothing_has_met_with_yet_is_found_by_clean_and_doctor() {
     }
     assert_eq!(fs::read_to_string(&reference).unwrap(), held);
     users.is_untouched("clean");
+}
+
+#[test]
+fn h15_verified_work_lands_with_its_objects_gone_or_garbage_and_is_not_paid_for_again() {
+    for (how, damage) in DAMAGES {
+        let world = World::new();
+        world.plan(&Plan::new("").part("one").task(
+            "two",
+            "write two.txt \"two\\n\"",
+            "writes = [\"two.txt\"]\nneeds = [\"one\"]",
+        ));
+        world.run(&["run", "--yes"]).ends(0);
+        world.all_are("done");
+        let target = world.target();
+        let users = Snapshot::of(&world.repo, Some(&target));
+        damage(&world);
+        world.run(&["land", "one"]).ends(0);
+        world.run(&["land", "two"]).ends(0);
+        for (file, text) in [("parts/one.txt", "part one"), ("two.txt", "two")] {
+            assert_eq!(world.repo.text(&["show", &format!("{target}:{file}")]).unwrap(), text, "{how}");
+        }
+        let attempts = ["one", "two"].map(|task| world.task(task)["attempts"].as_u64());
+        assert_eq!(attempts, [Some(1); 2], "{how}");
+        world.run(&["clean"]).ends(0);
+        assert_eq!(doctor(&world), None, "{how}");
+        users.is_untouched(how);
+        world.nothing_is_left();
+    }
 }
