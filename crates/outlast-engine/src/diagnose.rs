@@ -382,6 +382,9 @@ fn git(error: &outlast_git::Error) -> Diagnostic {
                 .because("`git add`, test runners and indexers would take the workspaces of agents for the project's own files")
                 .fix("set OUTLAST_HOME to a folder outside of it")
         }
+        error @ outlast_git::Error::Object { .. } => Diagnostic::error("git/failed", ExitCode::Host, error.to_string())
+            .fix("outlast clean    # looks our store through and puts back what workspaces and the repository still hold of it")
+            .fix("outlast doctor    # names what is damaged or lost, and what helps"),
         error => Diagnostic::error("git/failed", ExitCode::Host, error.to_string()),
     }
 }

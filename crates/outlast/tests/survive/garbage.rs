@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::damage::{killed_in_turn, only};
+use crate::halt::{in_the_second_turn, stuck_in_the_second_turn};
 use crate::user::Snapshot;
 use crate::world::{Plan, World, text};
 
@@ -121,7 +122,9 @@ fn h15_a_task_can_be_paused_stopped_and_given_up_with_its_checkpoints_gone_or_ga
     for (how, damage) in DAMAGES {
         let (world, users) = damaged(damage);
         world.run(&["pause"]).ends(0);
-        world.all_are("parked");
+        // Whoever pauses it may have found its agent killed already.
+        let state = text(&world.task("work")["state"]);
+        assert!(matches!(state.as_str(), "parked" | "ready"), "{how}: {state}");
         world.run(&["stop"]).ends(0);
         world.run(&["discard", "work"]).ends(0);
         world.all_are("discarded");
@@ -172,6 +175,37 @@ fn h15_a_task_without_a_workspace_and_without_a_checkpoint_begins_anew_or_is_giv
             world.nothing_is_left();
         }
     }
+}
+
+#[test]
+fn h15_a_store_that_is_damaged_under_a_living_engine_keeps_nobody_from_pausing_and_going_on() {
+    for (how, damage) in DAMAGES {
+        let world = stuck_in_the_second_turn();
+        let run = world.start(&["run", "--yes"]);
+        in_the_second_turn(&world);
+        damage(&world);
+        world.run(&["pause"]).ends(0);
+        run.end().ends(6);
+        world.all_are("parked");
+        world.run(&["resume"]).ends(0);
+        let task = world.task("works");
+        assert_eq!((&task["state"], &task["attempts"]), (&"landed".into(), &2.into()), "{how}: {task:#}");
+        for part in ["one", "two"] {
+            let landed = world.repo.text(&["show", &format!("{}:parts/{part}.txt", world.target())]).unwrap();
+            assert_eq!(landed, format!("part {part}"), "{how}");
+        }
+        world.nothing_is_left();
+    }
+}
+
+#[test]
+fn h15_who_looks_at_work_that_is_gone_is_told_what_helps() {
+    let (world, _) = damaged(DAMAGES[0].1);
+    let told = world.run(&["diff", "work"]).ends(12).says("outlast clean").says("outlast doctor");
+    assert!(told.stderr.contains("git/failed"), "{told:?}");
+    world.run(&["clean"]).ends(0).says("our store was damaged");
+    let told = doctor(&world).expect("its checkpoint is lost until it goes on");
+    assert!(told.contains("outlast resume"), "{told}");
 }
 
 #[test]

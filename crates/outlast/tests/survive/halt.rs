@@ -8,7 +8,7 @@ use crate::running::Running;
 use crate::world::{Plan, World};
 
 /// A provider that never answers the second turn of the first conversation; the next one is answered.
-fn stuck_in_the_second_turn() -> World {
+pub(crate) fn stuck_in_the_second_turn() -> World {
     let rule =
         Rule { when: When { step: Some(2), ..When::default() }, fault: Fault::Hold { seconds: None }, times: Some(1) };
     let world = World::with_script(Script::default().with_fault(rule));
@@ -17,7 +17,7 @@ fn stuck_in_the_second_turn() -> World {
     world
 }
 
-fn in_the_second_turn(world: &World) {
+pub(crate) fn in_the_second_turn(world: &World) {
     world.provider_saw("a second turn", |log| log.iter().any(|entry| entry.step == Some(2)));
 }
 
