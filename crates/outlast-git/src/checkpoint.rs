@@ -19,6 +19,7 @@ use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
 use crate::objects::Batch;
 use crate::raw::Raw;
+use crate::scan::ahead::Ahead;
 use crate::scan::convert::Converter;
 use crate::scan::index::Index;
 use crate::scan::{self, Found, Sink};
@@ -232,10 +233,11 @@ impl Workspace {
         };
 
         let copied = kept_head.filter(|head| *head != base);
-        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let staged = || agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let (ahead, staged) = Ahead::look_while(root, index, staged);
         let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
         let put = &mut |data: &[u8]| batch.put(ObjectKind::Blob, data);
-        let mut found = self.scan(root, index, reader, seen, copied, limit, put)?;
+        let mut found = self.scan(root, index, &ahead, reader, seen, copied, limit, put)?;
         let tree = tree::edit(reader, batch, index.tree(), &found.edits)?;
         let raw = Raw::load(&self.admin)?.updated(&found);
         let sources = Sources {
@@ -275,6 +277,7 @@ impl Workspace {
         &self,
         root: &Folder,
         index: &Index,
+        ahead: &Ahead,
         reader: &Reader,
         agent: Option<scan::Agent<'_>>,
         head: Option<ObjectId>,
@@ -302,7 +305,7 @@ impl Workspace {
             agent,
             limit,
         };
-        scan::scan(&task, sink)
+        scan::scan(&task, ahead, sink)
     }
 
     /// The files changed since the base that a filter driver would have converted.

@@ -104,8 +104,11 @@ impl Folder {
 
     /// Reads a plain file of at most `limit` bytes.
     pub(crate) fn read(&self, name: &BStr, limit: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.file(name)?.take(limit + 1).read_to_end(&mut bytes)?;
+        let file = self.file(name)?;
+        // Room for all of it at once: a large file is copied again and again where its room grows with it.
+        let len = usize::try_from(file.metadata()?.len().min(limit)).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(len + 1);
+        file.take(limit + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
     }
 

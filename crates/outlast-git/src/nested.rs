@@ -225,7 +225,7 @@ impl Tree<'_> {
             agent: None,
             limit: self.limit,
         };
-        let found = scan::scan(&task, sink)?;
+        let found = scan::scan(&task, &scan::ahead::Ahead::look(&folder, &cache), sink)?;
         Ok(Some((cache, found)))
     }
 }

@@ -1,16 +1,16 @@
 //! Reading a whole working tree that an agent may be writing at the same time.
 //!
 //! The walk opens folder after folder without following a symlink, asks the cache about each file, and reads only what
-//! changed. It starts no program, reads no configuration of the agent's, and writes nothing in the tree. Of the agent's
+//! changed; folders that were seen to hold what is known of them ([`ahead`]) it passes over. It starts no program, reads no configuration of the agent's, and writes nothing in the tree. Of the agent's
 //! index it takes two things: what was added counts although it is ignored, and what git was told not to have on disk
 //! (`git sparse-checkout`) is not gone.
 //! A repository inside the tree is taken as plain files, never as a link to its commit.
 
 mod absent;
+pub(crate) mod ahead;
 pub(crate) mod convert;
 pub(crate) mod ignore;
 pub(crate) mod index;
-mod preload;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -29,6 +29,7 @@ use crate::source::Reader;
 use crate::tree::{Edits, Leaf, join};
 use crate::{Error, Kind, Result};
 
+use ahead::Ahead;
 use convert::Converter;
 use ignore::Ignores;
 use index::{Index, Known, stat_to_keep};
@@ -89,8 +90,8 @@ struct Walk<'a, 'b> {
     sink: &'b mut Sink<'b>,
     converter: Converter<'a>,
     ignores: Ignores,
-    /// Entries of the index whose files were looked at ahead and are unchanged.
-    unchanged: Vec<bool>,
+    /// What was seen before the walk.
+    ahead: &'a Ahead,
     seen: Vec<bool>,
     /// Where the index most likely has the next file.
     next: usize,
@@ -102,14 +103,14 @@ struct Walk<'a, 'b> {
     found: Found,
 }
 
-/// Walks the tree and hands every changed content to `sink`.
-pub(crate) fn scan<'a>(task: &'a Task<'a>, sink: &mut Sink<'_>) -> Result<Found> {
+/// Walks the tree, of which something was seen ahead, and hands every changed content to `sink`.
+pub(crate) fn scan<'a>(task: &'a Task<'a>, ahead: &'a Ahead, sink: &mut Sink<'_>) -> Result<Found> {
     let mut walk = Walk {
         task,
         sink,
         converter: Converter::new(task.root, task.settings),
         ignores: Ignores::new(&task.settings.excludes),
-        unchanged: preload::unchanged(task.root, task.index),
+        ahead,
         seen: vec![false; task.index.len()],
         next: 0,
         read: Vec::new(),
@@ -146,6 +147,9 @@ impl Walk<'_, '_> {
             }
             let full = join(path, name);
             if hint == Hint::Folder {
+                if self.is_whole(&full) {
+                    continue;
+                }
                 self.enter(folder, name, &full, ignored, depth)?;
                 continue;
             }
@@ -172,12 +176,24 @@ impl Walk<'_, '_> {
     /// Tells whether a file that is there was found unchanged ahead of the walk, and counts it as seen.
     fn is_unchanged(&mut self, path: &BString) -> bool {
         let Some((at, _)) = self.task.index.get(path.as_bstr(), self.next) else { return false };
-        if !self.unchanged[at] {
+        if !self.ahead.is_unchanged(at) {
             return false;
         }
         self.seen[at] = true;
         self.next = at + 1;
         self.kept += 1;
+        true
+    }
+
+    /// Tells whether a folder was found to hold exactly what is known ahead of the walk, and counts all of it as seen.
+    fn is_whole(&mut self, path: &BString) -> bool {
+        let range = self.task.index.beneath(path.as_bstr());
+        if !self.ahead.is_whole(path, range.clone()) {
+            return false;
+        }
+        self.seen[range.clone()].fill(true);
+        self.next = range.end;
+        self.kept += range.len();
         true
     }
 

@@ -3,12 +3,18 @@
 //! It is git's index format, so that the one git writes when it fills a workspace is the first cache. The file's name
 //! carries the id of the tree that its entries make up, so that content and meaning cannot come apart. It is a cache:
 //! lost or damaged, it is rebuilt from that tree, and every file is read again.
+//!
+//! Writing one of a large tree takes longer than a turn may, so that what differs from the last whole one is mostly kept
+//! beside it ([`since`]).
+
+mod since;
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
-use gix::bstr::BStr;
+use gix::bstr::{BStr, BString};
 use gix::index::entry::{Flags, Mode, Stat, stat::Time};
 use gix::index::{File as IndexFile, State};
 use nix::sys::stat::FileStat;
@@ -16,6 +22,8 @@ use nix::sys::stat::FileStat;
 use crate::source::Reader;
 use crate::tree::{Edits, Leaf};
 use crate::{Error, Kind, Result};
+
+use since::Since;
 
 /// A file that changed less than this before it was read may change again within the same tick of the clock that
 /// stamps it; its stat data is then not worth remembering.
@@ -26,6 +34,8 @@ pub(crate) struct Index {
     folder: PathBuf,
     state: State,
     tree: ObjectId,
+    /// What stands in a file, and what was kept beside that.
+    kept: Option<Since>,
 }
 
 /// What the cache knows of a path.
@@ -51,40 +61,60 @@ impl Index {
 
     /// Opens the newest cache in `folder`; without one, makes an empty one of `tree`.
     pub(crate) fn open(folder: &Path, reader: &Reader, tree: ObjectId) -> Result<Self> {
-        let found = newest(folder)?;
-        let tree = found.as_ref().map_or(tree, |(_, id)| *id);
-        if let Some((path, _)) = found
-            && let Ok(file) = IndexFile::at(path, gix::hash::Kind::Sha1, true, gix::index::decode::Options::default())
-        {
-            return Ok(Self { folder: folder.to_owned(), state: file.into_parts().0, tree });
+        match Self::newest(folder)? {
+            Newest::Read(index) => Ok(*index),
+            Newest::Damaged(tree) => Self::of_tree(folder, reader, tree),
+            Newest::None => Self::of_tree(folder, reader, tree),
         }
-        Self::of_tree(folder, reader, tree)
     }
 
     /// An empty one of `tree`: every file is read.
     pub(crate) fn of_tree(folder: &Path, reader: &Reader, tree: ObjectId) -> Result<Self> {
         let state = State::from_tree(&tree, &reader.0, gix::validate::path::component::Options::default())
             .map_err(|e| Error::object(tree, e))?;
-        Ok(Self { folder: folder.to_owned(), state, tree })
+        Ok(Self { folder: folder.to_owned(), state, tree, kept: None })
     }
 
     /// Forgets what is kept in `folder` where its tree does not pass.
     pub(crate) fn forget_unless(folder: &Path, passes: impl Fn(ObjectId) -> bool) -> Result<()> {
-        all(folder)?
-            .into_iter()
-            .filter(|(_, tree)| !passes(*tree))
-            .try_for_each(|(path, _)| crate::durable::remove(&path))
+        let whole = all(folder)?.into_iter().filter(|(_, tree)| !passes(*tree)).map(|(path, _)| path);
+        let since = since::all(folder)?.into_iter().filter(|at| !passes(at.of) || !passes(at.tree)).map(|at| at.path);
+        whole.chain(since).try_for_each(|path| crate::durable::remove(&path))
     }
 
     /// Opens the newest cache in `folder`; without one that can be read, an empty one, of the tree without entries.
     pub(crate) fn open_or_empty(folder: &Path) -> Result<Self> {
-        if let Some((path, tree)) = newest(folder)?
-            && let Ok(file) = IndexFile::at(path, gix::hash::Kind::Sha1, true, gix::index::decode::Options::default())
-        {
-            return Ok(Self { folder: folder.to_owned(), state: file.into_parts().0, tree });
+        if let Newest::Read(index) = Self::newest(folder)? {
+            return Ok(*index);
         }
         let state = State::new(gix::hash::Kind::Sha1);
-        Ok(Self { folder: folder.to_owned(), state, tree: crate::oid::empty_tree() })
+        Ok(Self { folder: folder.to_owned(), state, tree: crate::oid::empty_tree(), kept: None })
+    }
+
+    /// Reads the newest cache in `folder`.
+    fn newest(folder: &Path) -> Result<Newest> {
+        // After a crash between writing one cache and removing the other there are two; each is true, the newer is better.
+        let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
+        let Some((path, of)) = all(folder)?.into_iter().max_by_key(|(path, _)| changed(path)) else {
+            return Ok(Newest::None);
+        };
+        let beside = since::all(folder)?.into_iter().filter(|at| at.of == of).max_by_key(|at| changed(&at.path));
+        let options = gix::index::decode::Options::default();
+        let Ok(file) = IndexFile::at(path, gix::hash::Kind::Sha1, true, options) else {
+            return Ok(Newest::Damaged(beside.map_or(of, |at| at.tree)));
+        };
+        let mut index = Self { folder: folder.to_owned(), state: file.into_parts().0, tree: of, kept: None };
+        let mut kept = Since::of(of);
+        // One that is damaged is as good as none: the whole one knows less, and that is true.
+        if let Some(at) = beside
+            && let Some((stamped, read)) = since::read(&at)
+        {
+            read.lay_over(&mut index.state, &stamped);
+            index.tree = at.tree;
+            kept = read;
+        }
+        index.kept = Some(kept);
+        Ok(Newest::Read(Box::new(index)))
     }
 
     /// The tree that the entries make up.
@@ -96,18 +126,25 @@ impl Index {
     pub(crate) fn get(&self, path: &BStr, hint: usize) -> Option<(usize, Known)> {
         let is_hinted = self.state.entries().get(hint).is_some_and(|entry| entry.path(&self.state) == path);
         let at = if is_hinted { hint } else { self.state.entry_index_by_path(path).ok()? };
+        Some((at, self.known(at)))
+    }
+
+    /// What is known of the path at a place.
+    pub(crate) fn known(&self, at: usize) -> Known {
         let entry = &self.state.entries()[at];
-        let stamp = self.state.timestamp();
-        let (secs, nanos) = (stamp.unix_seconds(), stamp.nanoseconds());
-        let racy = (i64::from(entry.stat.mtime.secs), entry.stat.mtime.nsecs) >= (secs, nanos);
-        Some((at, Known { leaf: leaf_of(entry), stat: entry.stat, racy }))
+        Known { leaf: leaf_of(entry), stat: entry.stat, racy: is_racy(&self.state, entry) }
+    }
+
+    /// The places of all paths beneath `folder`, which lie side by side.
+    pub(crate) fn beneath(&self, folder: &BStr) -> Range<usize> {
+        let mut prefix = folder.to_owned();
+        prefix.push(b'/');
+        self.state.prefixed_entries_range(prefix.as_ref()).unwrap_or_default()
     }
 
     /// Tells whether any path lies beneath `folder`.
     pub(crate) fn has_beneath(&self, folder: &BStr) -> bool {
-        let mut prefix = folder.to_owned();
-        prefix.push(b'/');
-        self.state.prefixed_entries_range(prefix.as_ref()).is_some_and(|range| !range.is_empty())
+        !self.beneath(folder).is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -123,19 +160,18 @@ impl Index {
     }
 
     /// Takes over what a scan found, and keeps it for the next one under the name of `tree`.
-    pub(crate) fn save(mut self, tree: ObjectId, edits: &Edits, fresh: &[(gix::bstr::BString, Stat)]) -> Result<()> {
-        if tree == self.tree && fresh.is_empty() && edits.is_empty() && Self::path_for(&self.folder, tree).exists() {
+    pub(crate) fn save(mut self, tree: ObjectId, edits: &Edits, fresh: &[(BString, Stat)]) -> Result<()> {
+        let kept = self.kept.take().filter(|kept| kept.is_there(&self.folder, self.tree));
+        if tree == self.tree && fresh.is_empty() && edits.is_empty() && kept.is_some() {
             return Ok(());
+        }
+        let leaf_at = |path: &BStr| self.state.entry_index_by_path(path).ok().map(|at| self.leaf(at));
+        if let Some(kept) = kept.and_then(|kept| kept.with(edits, fresh, leaf_at, self.len())) {
+            return kept.write(&self.folder, tree);
         }
         self.state.remove_entries(|_, path, _| edits.contains_key(path));
         for (path, leaf) in edits.iter().filter_map(|(path, leaf)| leaf.map(|leaf| (path, leaf))) {
-            let mode = match leaf.kind {
-                Kind::File => Mode::FILE,
-                Kind::Executable => Mode::FILE_EXECUTABLE,
-                Kind::Link => Mode::SYMLINK,
-                Kind::Gitlink => Mode::COMMIT,
-            };
-            self.state.dangerously_push_entry(Stat::default(), leaf.id, Flags::empty(), mode, path.as_ref());
+            self.state.dangerously_push_entry(Stat::default(), leaf.id, Flags::empty(), mode_of(leaf), path.as_ref());
         }
         self.state.sort_entries();
         for (path, stat) in fresh {
@@ -159,10 +195,35 @@ impl Index {
         // Without a checksum, which costs more than the sync, a torn file must never get the name.
         temp.as_file().sync_data().map_err(Error::io("sync", &path))?;
         temp.persist(&path).map_err(|e| Error::io("write", &path)(e.error))?;
-        for old in all(&self.folder)?.into_iter().filter(|(p, _)| *p != path) {
-            std::fs::remove_file(&old.0).map_err(Error::io("remove", old.0))?;
+        let whole = all(&self.folder)?.into_iter().map(|(path, _)| path).filter(|old| *old != path);
+        let since = since::all(&self.folder)?.into_iter().map(|at| at.path);
+        for old in whole.chain(since) {
+            std::fs::remove_file(&old).map_err(Error::io("remove", old))?;
         }
         Ok(())
+    }
+}
+
+/// What a folder of caches holds.
+enum Newest {
+    None,
+    /// One that cannot be read; this was its tree.
+    Damaged(ObjectId),
+    Read(Box<Index>),
+}
+
+/// Whether a file may have changed after it was read, without that being seen by its times.
+fn is_racy(state: &State, entry: &gix::index::Entry) -> bool {
+    let stamp = state.timestamp();
+    (i64::from(entry.stat.mtime.secs), entry.stat.mtime.nsecs) >= (stamp.unix_seconds(), stamp.nanoseconds())
+}
+
+fn mode_of(leaf: Leaf) -> Mode {
+    match leaf.kind {
+        Kind::File => Mode::FILE,
+        Kind::Executable => Mode::FILE_EXECUTABLE,
+        Kind::Link => Mode::SYMLINK,
+        Kind::Gitlink => Mode::COMMIT,
     }
 }
 
@@ -214,10 +275,4 @@ fn all(folder: &Path) -> Result<Vec<(PathBuf, ObjectId)>> {
         }
     }
     Ok(found)
-}
-
-/// After a crash between writing one cache and removing the other there are two; each is true, the newer is better.
-fn newest(folder: &Path) -> Result<Option<(PathBuf, ObjectId)>> {
-    let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
-    Ok(all(folder)?.into_iter().max_by_key(|(path, _)| changed(path)))
 }

@@ -12,7 +12,7 @@ use gix::ObjectId;
 use crate::agent_repo::AgentRepo;
 use crate::fill::Fill;
 use crate::lock::Lock;
-use crate::scan::{self, index::Index};
+use crate::scan::{self, ahead::Ahead, index::Index};
 use crate::source::Source;
 use crate::workspace::restore::{Head, Restored};
 use crate::workspace::skeleton::Skeleton;
@@ -152,7 +152,7 @@ fn baseline(workspace: &Workspace, store: &Store) -> Result<Baseline> {
     let agent = AgentRepo::open(&root, reader.clone(), workspace.admin.join("packs"));
     let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
     let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
-    let found = workspace.scan(&root, &index, &reader, seen, None, u64::MAX, &mut hash)?;
+    let found = workspace.scan(&root, &index, &Ahead::look(&root, &index), &reader, seen, None, u64::MAX, &mut hash)?;
     let mut edits = found.edits;
     let filtered = filters::find(&root, &workspace.meta.settings, &index, &mut edits)?;
     let paths = edits.into_iter().map(|(path, leaf)| Dirt::new(path, leaf)).collect();

@@ -13,7 +13,7 @@ use crate::checkpoint::{FILE_LIMIT_DEFAULT, Note};
 use crate::copy::{Safe, copy_history};
 use crate::inside::Folder;
 use crate::raw::Raw;
-use crate::scan::{self, Found, index::Index};
+use crate::scan::{self, Found, ahead::Ahead, index::Index};
 use crate::source::{Reader, Source};
 use crate::tree::Leaf;
 use crate::workspace::made::Made;
@@ -150,7 +150,16 @@ impl Workspace {
         let head = agent.as_ref().and_then(AgentRepo::head).filter(|head| batch.holds(head));
         let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
         let of_agent = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
-        let found = self.scan(&root, &index, &reader, of_agent, head, FILE_LIMIT_DEFAULT, &mut hash)?;
+        let found = self.scan(
+            &root,
+            &index,
+            &Ahead::look(&root, &index),
+            &reader,
+            of_agent,
+            head,
+            FILE_LIMIT_DEFAULT,
+            &mut hash,
+        )?;
         Ok(Seen { reader, root, index, agent, staged, found })
     }
 

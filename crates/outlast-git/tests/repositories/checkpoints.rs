@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outlast_git::{ByteSlice, Change, Kind, Note, SkipReason};
+use outlast_git::{ByteSlice, Change, Checkpoint, Kind, Note, SkipReason};
 
 use crate::fixture::{World, executable, git, write};
 
@@ -267,6 +267,63 @@ fn the_cache_may_be_lost_or_damaged_at_any_time() {
 }
 
 #[test]
+fn what_a_turn_changes_is_kept_beside_the_cache_which_is_written_anew_only_when_much_has_changed() {
+    let world = World::with(|repo| {
+        for n in 0..200 {
+            write(repo, &format!("many/{}/{n}", n % 10), format!("{n}"));
+        }
+        git(repo, &["add", "-A"]);
+        git(repo, &["commit", "-qm", "many"]);
+    });
+    let workspace = world.workspace("t");
+    let path = workspace.path();
+    let admin = world.store.path().join("outlast/workspaces/run-1/t.d");
+    let caches = |lead: &str| -> Vec<_> {
+        let all = std::fs::read_dir(&admin).unwrap().map(|e| e.unwrap().path());
+        all.filter(|p| p.file_name().unwrap().as_bytes().starts_with(lead.as_bytes())).collect()
+    };
+    let is_as_git_sees_it = |checkpoint: &Checkpoint| {
+        git(path, &["add", "-A"]);
+        assert_eq!(checkpoint.tree.as_str(), git(path, &["write-tree"]));
+    };
+    // Nothing changed so lately that it has to be read again each time.
+    for n in 0..200 {
+        let file = std::fs::File::options().write(true).open(path.join(format!("many/{}/{n}", n % 10))).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).unwrap();
+    }
+    let first = world.checkpoint(&workspace, "t");
+    let whole = caches("index-");
+    assert_eq!((first.changed.len(), caches("since-").len(), whole.len()), (0, 0, 1));
+    let changes: [&dyn Fn(); 5] = [
+        &|| write(path, "many/1/1", "changed"),
+        &|| write(path, "many/new", "new"),
+        &|| std::fs::remove_file(path.join("many/2/2")).unwrap(),
+        &|| executable(path, "many/3/3", "3"),
+        &|| write(path, "many/2/2", "back, and another"),
+    ];
+    let mut last = Some(first);
+    for change in changes {
+        change();
+        let checkpoint = world.checkpoint_after(&workspace, "t", last.as_ref());
+        is_as_git_sees_it(&checkpoint);
+        assert_eq!((caches("since-").len(), caches("index-")), (1, whole.clone()));
+        last = Some(checkpoint);
+    }
+    std::fs::remove_file(path.join("many/new")).unwrap();
+    let kept = caches("since-").pop().unwrap();
+    std::fs::write(&kept, "DIRC rubbish").unwrap();
+    let checkpoint = world.checkpoint_after(&workspace, "t", last.as_ref());
+    is_as_git_sees_it(&checkpoint);
+    assert_eq!(checkpoint.changed.len(), 1, "damaged, it is as good as none");
+
+    for n in 20..60 {
+        write(path, &format!("many/{}/{n}", n % 10), "much");
+    }
+    is_as_git_sees_it(&world.checkpoint_after(&workspace, "t", Some(&checkpoint)));
+    assert!(caches("since-").is_empty() && caches("index-").len() == 1 && caches("index-") != whole);
+}
+
+#[test]
 fn a_tree_large_enough_to_be_looked_at_on_several_threads_is_saved_the_same() {
     let world = World::with(|repo| {
         for n in 0..2500 {
@@ -287,6 +344,20 @@ fn a_tree_large_enough_to_be_looked_at_on_several_threads_is_saved_the_same() {
     assert_eq!(checkpoint.changed.len(), 4 + 1 + 50);
     git(path, &["add", "-A"]);
     assert_eq!(checkpoint.tree.as_str(), git(path, &["write-tree"]));
+
+    // What stands beside files that are all as they were.
+    write(path, "many/11/beside.log", "ignored");
+    std::fs::create_dir(path.join("many/12/empty")).unwrap();
+    git(path, &["init", "-q", "many/13"]);
+    write(path, "many/14/deep/down/new", "new");
+    std::os::unix::fs::symlink("15", path.join("many/15/link")).unwrap();
+    let next = world.checkpoint_after(&workspace, "t", Some(&checkpoint));
+    let changed: Vec<String> = next.changed.iter().map(Change::path_lossy).collect();
+    assert_eq!(changed, ["many/14/deep/down/new", "many/15/link"]);
+    assert!(next.notes.contains(&Note::Ignored("many/11/beside.log".into())), "{:?}", next.notes);
+    assert!(next.notes.contains(&Note::NestedRepository("many/13".into())), "{:?}", next.notes);
+    let folders = world.text(next.agent.beside.as_ref().unwrap(), "folders");
+    assert!(folders.contains("many/12/empty\0"), "{folders:?}");
 }
 
 #[test]

@@ -159,6 +159,11 @@ impl World {
         workspace.checkpoint(&self.store, &self.user, &self.checkpoint_spec(task, None)).unwrap()
     }
 
+    /// The next checkpoint of a task.
+    pub(crate) fn checkpoint_after(&self, workspace: &Workspace, task: &str, last: Option<&Checkpoint>) -> Checkpoint {
+        workspace.checkpoint(&self.store, &self.user, &self.checkpoint_spec(task, last)).unwrap()
+    }
+
     /// The candidate of a checkpoint under a scope, on top of `tip`.
     pub(crate) fn candidate_spec(&self, task: &str, end: &Checkpoint, scope: &Scope, tip: &Oid) -> CandidateSpec {
         let split = self.store.scope_diff(&self.base, &end.commit, scope).unwrap();
