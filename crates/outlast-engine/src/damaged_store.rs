@@ -108,3 +108,22 @@ fn damage(error: &Error) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_full_disk_nor_a_lock_is_damage_and_the_same_object_is_the_same_failure() {
+        let git = |stderr: &str| {
+            let (command, status) = ("pack-objects /tmp/1".to_owned(), "exit status: 128".to_owned());
+            damage(&Error::Git(Git::Git { command, status, stderr: stderr.to_owned() }))
+        };
+        assert_eq!(git("fatal: write error: No space left on device"), None);
+        assert_eq!(git("fatal: Unable to create '/r/.git/index.lock': File exists."), None);
+        assert_eq!(git("fatal: bad object 17\nand more"), Some("pack-objects: fatal: bad object 17".to_owned()));
+        let object = |why: &str| damage(&Error::Git(Git::Object { oid: "17".to_owned(), why: why.to_owned() }));
+        assert_eq!((object("it is missing"), object("garbage")), (Some("17".to_owned()), Some("17".to_owned())));
+        assert_eq!(damage(&Error::Stopped), None);
+    }
+}
