@@ -30,6 +30,9 @@ pub(crate) enum NoAnswer {
     /// The client left in the middle of its request.
     #[error("the client left")]
     ClientLeft,
+    /// The request was put aside while it waited, and cannot be read any more.
+    #[error("the request cannot be read again: {0}")]
+    Lost(#[from] outlast_journal::Error),
     /// The gateway stops while the request waits.
     #[error("the gateway stops")]
     Stopping,
@@ -71,12 +74,12 @@ async fn may_be_read(shared: &Shared, parts: &Parts, body: &Incoming, routed: &R
 }
 
 /// The answer, held back until what the agent has done so far is kept.
-async fn answer(shared: &Arc<Shared>, inbound: Inbound) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
+async fn answer(shared: &Arc<Shared>, mut inbound: Inbound) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
     let dialect = inbound.endpoint.dialect;
-    let kept = shared.admission.arrived(inbound.arrived());
+    let kept = shared.admission.arrived(inbound.arrived()?);
     let mut answer = match replayed(shared, &inbound).await? {
         Some(response) => Ok(response),
-        None => ask(shared, &inbound, dialect).await?,
+        None => ask(shared, &mut inbound, dialect).await?,
     };
     let ahead = async {
         match &mut answer {
@@ -103,10 +106,29 @@ async fn replayed(shared: &Arc<Shared>, inbound: &Inbound) -> Result<Option<Resp
     Ok(recorded.and_then(|recorded| replay::response(shared, inbound, recorded)))
 }
 
+/// How long a request is held in memory.
+const ASIDE_AFTER: Duration = Duration::from_millis(100);
+
+/// Waits for what holds a request up; one that waits for more than a moment does so on disk.
+async fn held_by<T>(shared: &Shared, inbound: &mut Inbound, what: impl Future<Output = T>) -> Result<T, NoAnswer> {
+    tokio::pin!(what);
+    tokio::select! {
+        biased;
+        done = &mut what => return Ok(done),
+        () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
+        () = tokio::time::sleep(ASIDE_AFTER), if inbound.fills_memory() => {}
+    }
+    inbound.put_aside(&shared.ledger);
+    tokio::select! {
+        done = what => Ok(done),
+        () = shared.stopping.cancelled() => Err(NoAnswer::Stopping),
+    }
+}
+
 /// Asks, sends, and asks again until there is an answer to pass on.
 async fn ask(
     shared: &Arc<Shared>,
-    inbound: &Inbound,
+    inbound: &mut Inbound,
     dialect: Dialect,
 ) -> Result<Result<Response<Answer>, OwnError>, NoAnswer> {
     let mut again_after = None;
@@ -121,10 +143,7 @@ async fn ask(
             Tried::Refused(refused) => refused,
         };
         let exchange_id = refused.refusal.exchange_id.clone();
-        let ruling = tokio::select! {
-            ruling = shared.admission.refused(refused.refusal.clone()) => ruling,
-            () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
-        };
+        let ruling = held_by(shared, inbound, shared.admission.refused(refused.refusal.clone())).await?;
         let response = refused.settle(dialect);
         match ruling {
             Ruling::Pass => return Ok(Ok(response)),
@@ -136,16 +155,12 @@ async fn ask(
 /// One grant and what became of it.
 async fn try_once(
     shared: &Arc<Shared>,
-    inbound: &Inbound,
+    inbound: &mut Inbound,
     ask: Arc<crate::Ask>,
     dialect: Dialect,
 ) -> Result<Result<Tried, OwnError>, NoAnswer> {
     let grant = loop {
-        let granted = tokio::select! {
-            granted = shared.admission.admit(Arc::clone(&ask)) => granted,
-            () = shared.stopping.cancelled() => return Err(NoAnswer::Stopping),
-        };
-        match granted {
+        match held_by(shared, inbound, shared.admission.admit(Arc::clone(&ask))).await? {
             Ok(grant) => break grant,
             Err(Denied::Refused(said)) if is_renewed(shared, &said.account).await => {
                 shared.admission.renewed(&said.account).await;
@@ -156,17 +171,25 @@ async fn try_once(
             Err(denied) => return Ok(Err(denied.into())),
         }
     };
-    let found = account::find(&shared.accounts, &grant.account, dialect);
-    let upstream = match found {
+    let unsent = |grant| shared.admission.settle(crate::admission::Settled::unsent(grant, now()));
+    let upstream = match account::find(&shared.accounts, &grant.account, dialect) {
         Ok(upstream) => upstream,
         Err(own) => {
-            shared.admission.settle(crate::admission::Settled::unsent(grant, now()));
+            unsent(grant);
             return Ok(Err(own));
+        }
+    };
+    // Whoever sent it still has it, and sends it again where the connection breaks.
+    let body = match inbound.body() {
+        Ok(body) => body,
+        Err(error) => {
+            unsent(grant);
+            return Err(error.into());
         }
     };
     let mut exchange =
         Exchange::new(Arc::clone(&shared.admission), shared.backlog.clone(), Arc::clone(&upstream), grant);
-    let outgoing = match account::outgoing(inbound, &upstream) {
+    let outgoing = match account::outgoing(inbound, body, &upstream) {
         Ok(outgoing) => outgoing,
         Err(own) => return Ok(Err(own)),
     };

@@ -6,6 +6,7 @@
 pub(crate) mod account;
 pub(crate) mod attempt;
 pub(crate) mod backlog;
+pub(crate) mod body;
 pub(crate) mod detached;
 pub(crate) mod facts;
 pub(crate) mod forward;

@@ -4,6 +4,7 @@
 //! that (hashing, compressing, the row, the fsync) happens on other threads and delays no byte. The ledger never reads
 //! a body, and knows of no price but the one it is given.
 
+mod aside;
 mod body;
 mod frames;
 mod keeper;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
+pub use aside::Aside;
 pub use body::BodyHash;
 pub use query::{Selection, Totals};
 pub use recovery::Recovery;
@@ -28,6 +30,7 @@ pub use spool::Spool;
 
 use crate::lock::FileLock;
 use crate::{Error, Journal, fault, schema};
+use aside::Shelf;
 use keeper::{Gathering, Keeper, Message};
 use slot::Slots;
 
@@ -48,6 +51,7 @@ pub(crate) struct Shared {
     sender: Sender<Message>,
     slots: Arc<Slots>,
     gathering: Arc<Gathering>,
+    shelf: Arc<Shelf>,
     thread: Option<JoinHandle<()>>,
     // Last, so that nobody else uses the spool folder before the thread has ended.
     _lock: FileLock,
@@ -75,6 +79,7 @@ impl Ledger {
         fs::create_dir_all(&folder).map_err(|error| fault::io(&folder, "create", error))?;
         let lock = FileLock::take(&folder)?;
         let (slots, left) = recovery::collect(&folder)?;
+        let shelf = Arc::new(Shelf::new(&folder));
         let slots = Arc::new(slots);
         let (sender, receiver) = mpsc::channel();
         let gathering = Arc::new(Gathering::default());
@@ -84,7 +89,7 @@ impl Ledger {
             .name("journal-ledger".to_owned())
             .spawn(move || keeper.run())
             .map_err(|error| fault::io(&folder, "start the keeper of", error))?;
-        let shared = Shared { sender, slots, gathering, thread: Some(thread), _lock: lock };
+        let shared = Shared { sender, slots, gathering, shelf, thread: Some(thread), _lock: lock };
         let ledger = Self { shared: Arc::new(shared) };
         let recovery = recovery::keep(&left, &ledger, reckon)?;
         Ok((ledger, recovery))
@@ -97,6 +102,14 @@ impl Ledger {
     /// [`Error::NoSpace`] on a full disk, [`Error::Io`] when the spool cannot be written.
     pub fn begin(&self, opening: &Opening, request: &[u8]) -> Result<Spool, Error> {
         Spool::begin(Arc::clone(&self.shared), opening, request)
+    }
+
+    /// Puts the body of a request that waits on disk, out of memory. It is no record, and gone with this process.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] on a full disk, [`Error::Io`] when it cannot be written.
+    pub fn put_aside(&self, body: &[u8]) -> Result<Aside, Error> {
+        self.shared.shelf.put(body)
     }
 }
 

@@ -25,7 +25,7 @@ pub use entry::Entry;
 pub use error::Error;
 pub use journal::Journal;
 pub use ledger::{
-    AnswerHead, BodyHash, Closing, ExchangeRow, Ledger, Opening, Outcome, Reckoning, Recovery, Selection, Spool,
+    AnswerHead, Aside, BodyHash, Closing, ExchangeRow, Ledger, Opening, Outcome, Reckoning, Recovery, Selection, Spool,
     Totals, Unfinished, Usage,
 };
 pub use pending::Pending;

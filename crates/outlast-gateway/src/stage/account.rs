@@ -41,13 +41,13 @@ pub(crate) fn find(accounts: &Accounts, account: &AccountId, dialect: Dialect) -
     Ok(Arc::clone(upstream))
 }
 
-/// Makes the request that goes to `upstream`.
-pub(crate) fn outgoing(inbound: &Inbound, upstream: &Upstream) -> Result<Outgoing, OwnError> {
+/// Makes the request that goes to `upstream`; `body` is the one that came in.
+pub(crate) fn outgoing(inbound: &Inbound, mut body: Bytes, upstream: &Upstream) -> Result<Outgoing, OwnError> {
     let asked = inbound.facts.model.as_deref();
     let other = asked.and_then(|model| upstream.other_name(model));
-    let (mut path, mut body) = (inbound.path.as_str().into(), inbound.body.clone());
+    let mut path = inbound.path.as_str().into();
     if let Some(other) = other {
-        body = facts::with_model(&inbound.body, &inbound.facts, other);
+        body = facts::with_model(&body, &inbound.facts, other);
         path = path_with_model(inbound, other);
     }
     let uri = upstream.uri(&path, inbound.query.as_deref()).map_err(|_| {

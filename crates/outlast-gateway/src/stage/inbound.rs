@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, request};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use outlast_core::Timestamp;
+use outlast_journal::{Error, Ledger};
 
+use super::body::{Body, Unread};
 use super::facts::Facts;
 use super::{attempt, facts, headers, key, replay};
 use crate::admission::{Arrived, Ask};
@@ -26,7 +27,7 @@ pub(crate) struct Inbound {
     pub(crate) query: Option<String>,
     /// Ready to go upstream but for the account's credential.
     pub(crate) headers: Arc<HeaderMap>,
-    pub(crate) body: Bytes,
+    body: Body,
     pub(crate) facts: Facts,
     ask: Arc<Ask>,
 }
@@ -94,10 +95,10 @@ pub(crate) async fn read(
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_long());
     }
-    let body = match Limited::new(body, bytes_max).collect().await {
-        Ok(whole) => whole.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(too_long()),
-        Err(_) => return Err(Unreadable::Gone),
+    let body = match Body::read(body, bytes_max).await {
+        Ok(body) => body,
+        Err(Unread::TooLong) => return Err(too_long()),
+        Err(Unread::Gone) => return Err(Unreadable::Gone),
     };
     let facts = facts::read(endpoint, &path, &body);
     let query = parts.uri.query();
@@ -130,7 +131,7 @@ pub(crate) async fn read(
         method: parts.method,
         endpoint,
         path,
-        body,
+        body: Body::Here(body),
         facts,
         ask: Arc::new(ask),
     })
@@ -143,8 +144,29 @@ impl Inbound {
     }
 
     /// What `Admission` is told of it once.
-    pub(crate) fn arrived(&self) -> Arrived {
-        Arrived { ask: self.ask(), body: self.body.clone() }
+    ///
+    /// # Errors
+    /// As [`Inbound::body`].
+    pub(crate) fn arrived(&self) -> Result<Arrived, Error> {
+        Ok(Arrived { ask: self.ask(), body: self.body()? })
+    }
+
+    /// Its body.
+    ///
+    /// # Errors
+    /// Where it was put aside and the disk does not give it back.
+    pub(crate) fn body(&self) -> Result<Bytes, Error> {
+        self.body.bytes()
+    }
+
+    /// Whether it takes memory that it need not take while it waits.
+    pub(crate) fn fills_memory(&self) -> bool {
+        self.body.fills_memory()
+    }
+
+    /// Puts its body on disk until it is asked for; where there is no room, it stays where it is.
+    pub(crate) fn put_aside(&mut self, ledger: &Ledger) {
+        self.body.put_aside(ledger);
     }
 
     /// What is asked of `Admission` for the first time.

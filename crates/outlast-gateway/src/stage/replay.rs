@@ -83,7 +83,7 @@ pub(crate) fn response(shared: &Arc<Shared>, inbound: &Inbound, recorded: Record
         first_byte_at: replay.started_at,
         headers: headers_kept(&clean, inbound.request(), Some(&of)),
     };
-    let begun = shared.ledger.begin(&opening, &inbound.body).and_then(|mut spool| {
+    let begun = inbound.body().and_then(|request| shared.ledger.begin(&opening, &request)).and_then(|mut spool| {
         spool.answer(&head)?;
         spool.write(&body)?;
         Ok(spool)

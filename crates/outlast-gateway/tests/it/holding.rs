@@ -1,5 +1,6 @@
 //! Refusals that an agent never sees, and what becomes of those it must see.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -42,6 +43,43 @@ async fn a01_a_refusal_with_a_stated_time_is_held_and_answered_once_with_the_lat
         rows.iter().map(|r| (r.status, r.usage.output)).collect::<Vec<_>>(),
         [(Some(429), None), (Some(200), Some(2))]
     );
+}
+
+/// How many bytes this process has in files of a folder that have no name any more.
+fn nameless_bytes(folder: &Path) -> u64 {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path());
+    let nameless = open.filter(|fd| {
+        let target = std::fs::read_link(fd).unwrap_or_default();
+        target.starts_with(folder) && target.to_string_lossy().ends_with("(deleted)")
+    });
+    nameless.filter_map(|fd| Some(fd.metadata().ok()?.len())).sum()
+}
+
+#[tokio::test]
+async fn a_long_request_that_is_held_waits_on_disk_and_goes_out_as_it_came() {
+    const LEN: usize = 3 << 20;
+    let world = World::new(Kind::Anthropic, vec![Reply::json("{}"), Reply::json("{}")]).await;
+    *world.admission.holds.lock().unwrap() = true;
+    let body = format!("{{\"model\":\"m\",\"messages\":\"{}\"}}", "said ".repeat(LEN / 5));
+    let head = format!("POST /v1/messages\r\nx-api-key: {AGENT_KEY}");
+    let (mut first, mut second) = (world.client().await, world.client().await);
+    first.send(&head, body.as_bytes()).await;
+    world.admission.waits.notified().await;
+    second.send(&head, b"{}").await;
+    world.admission.waits.notified().await;
+    let on_disk = async {
+        while nameless_bytes(world.folder.path()) < body.len() as u64 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), on_disk).await.expect("it waits in memory");
+    assert_eq!(nameless_bytes(world.folder.path()), body.len() as u64, "a short one stays where it is");
+    world.admission.goes.notify_waiters();
+    assert_eq!((first.receive().await.status, second.receive().await.status), (200, 200));
+    let mut seen: Vec<Vec<u8>> = world.provider.seen().into_iter().map(|request| request.body).collect();
+    seen.sort_by_key(Vec::len);
+    assert!(seen == [b"{}".to_vec(), body.into_bytes()], "{:?}", seen.iter().map(Vec::len).collect::<Vec<_>>());
+    assert_eq!(nameless_bytes(world.folder.path()), 0, "nothing is left of it");
 }
 
 #[tokio::test]

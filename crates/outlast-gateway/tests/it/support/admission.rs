@@ -27,6 +27,10 @@ pub(crate) struct TestAdmission {
     closed_until: Mutex<Option<Timestamp>>,
     /// Every request waits while this is set.
     pub(crate) shut: Mutex<bool>,
+    /// Every request waits while this is set, until it is told that it may go.
+    pub(crate) holds: Mutex<bool>,
+    /// Lets a request go that is held.
+    pub(crate) goes: Notify,
     /// What every request is told, until the account has another credential.
     pub(crate) refused: Mutex<Option<Denied>>,
     pub(crate) ruling: Mutex<Ruling>,
@@ -55,6 +59,8 @@ impl Default for TestAdmission {
             turns: AtomicU32::new(0),
             closed_until: Mutex::new(None),
             shut: Mutex::new(false),
+            holds: Mutex::default(),
+            goes: Notify::new(),
             refused: Mutex::default(),
             ruling: Mutex::new(Ruling::Pass),
             asks: Mutex::new(Vec::new()),
@@ -119,6 +125,10 @@ impl Admission for TestAdmission {
             if *self.shut.lock().unwrap() {
                 self.waits.notify_one();
                 std::future::pending::<()>().await;
+            }
+            if *self.holds.lock().unwrap() {
+                self.waits.notify_one();
+                self.goes.notified().await;
             }
             while let Some(wait) = self.wait() {
                 self.waits.notify_one();
