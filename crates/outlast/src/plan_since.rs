@@ -1,13 +1,15 @@
 //! What a plan says of tasks now, and did not when their run began: a run goes by the copy of its plan to its end, and whoever
 //! mends the plan and says `retry` has to be told (`docs/design/0040-retry-keeps-the-plan.md`).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_config::load::argument;
 use outlast_config::read_plan;
 use outlast_core::plan::{Plan, Task};
 use outlast_core::run::Run;
 use outlast_core::task::Phase;
-use outlast_core::{AgentName, Class, TaskId};
+use outlast_core::{AgentName, Class, Oid, TaskId};
 use outlast_engine::{RepoHome, load_plan, program_files, run_anew};
 use outlast_git::{UserRepo, word};
 
@@ -86,9 +88,52 @@ fn changed<'t>(
     let repository = given.places.repository_of(home).ok()?;
     let before = load_plan(home, &run.spec.plan).ok()?;
     let now = now(given, &repository, &before)?;
-    let of = |task| (task, changes(&repository, run, &before, &now, task, agent));
-    let changed = tasks.iter().map(of).filter(|(_, changes)| !changes.is_empty()).collect();
+    let mut files = Files::new(&repository, run, &now);
+    let [old, new] =
+        [&before, &now].map(|plan| plan.tasks.iter().map(|task| (&task.id, task)).collect::<BTreeMap<_, _>>());
+    let mut of = |task: &TaskId| match (old.get(task), new.get(task)) {
+        (Some(old), Some(new)) => changes(run, [&before, &now], [old, new], &mut files, agent),
+        _ => Vec::new(),
+    };
+    let changed = tasks.iter().map(|task| (task, of(task))).filter(|(_, changes)| !changes.is_empty()).collect();
     Some((now, changed))
+}
+
+/// What has become of the files that tasks are started from since their run began: each is looked at once, however many tasks
+/// name it.
+struct Files<'a> {
+    repository: &'a UserRepo,
+    base: &'a Oid,
+    /// Where a run would start from now; none where that cannot be told.
+    start: Option<Oid>,
+    /// What is changed in the checkout, once somebody asks.
+    uncommitted: Option<BTreeSet<String>>,
+    seen: BTreeMap<String, Option<bool>>,
+}
+
+impl<'a> Files<'a> {
+    fn new(repository: &'a UserRepo, run: &'a Run, now: &Plan) -> Self {
+        let start = commit(now, repository).ok();
+        Self { repository, base: &run.spec.base, start, uncommitted: None, seen: BTreeMap::new() }
+    }
+
+    /// Whether a file is another one now, and then whether that is committed.
+    fn change(&mut self, file: &str) -> Option<bool> {
+        let start = self.start.as_ref()?;
+        if let Some(seen) = self.seen.get(file) {
+            return *seen;
+        }
+        let uncommitted = self
+            .uncommitted
+            .get_or_insert_with(|| self.repository.uncommitted().unwrap_or_default().into_iter().collect());
+        let change = if uncommitted.contains(file) {
+            Some(false)
+        } else {
+            self.repository.differs(self.base, start, file).unwrap_or(false).then_some(true)
+        };
+        self.seen.insert(file.to_owned(), change);
+        change
+    }
 }
 
 /// Something of a task that is another thing now.
@@ -148,17 +193,15 @@ fn now(given: &Given, repository: &UserRepo, before: &Plan) -> Option<Plan> {
 
 /// What of a task is another thing now: keys of its own, its agent, what it is started from.
 fn changes(
-    repository: &UserRepo,
     run: &Run,
-    before: &Plan,
-    now: &Plan,
-    id: &TaskId,
+    [before, now]: [&Plan; 2],
+    [old, new]: [&Task; 2],
+    files: &mut Files<'_>,
     agent: Option<&str>,
 ) -> Vec<Change> {
-    let (Some(old), Some(new)) = (before.task(id), now.task(id)) else { return Vec::new() };
     let mut changes: Vec<Change> = keys(old, new).into_iter().map(Change::Key).collect();
     // One that it is given to by name is meant, whoever the plan names.
-    let given = agent.map(AgentName::new).or_else(|| run.task(id).map(|task| task.spec.agent.clone()));
+    let given = agent.map(AgentName::new).or_else(|| run.task(&old.id).map(|task| task.spec.agent.clone()));
     let given = given.unwrap_or_else(|| old.agent.clone());
     if given == old.agent && old.agent != new.agent {
         changes.push(Change::Key("agent"));
@@ -168,13 +211,9 @@ fn changes(
     if before.run.setup != now.run.setup {
         changes.push(Change::Setup);
     }
-    let Ok(start) = commit(now, repository) else { return changes };
-    let uncommitted = repository.uncommitted().unwrap_or_default();
-    for file in program_files(before, old) {
-        if uncommitted.contains(&file) {
-            changes.push(Change::File { path: file, is_committed: false });
-        } else if repository.differs(&run.spec.base, &start, &file).unwrap_or(false) {
-            changes.push(Change::File { path: file, is_committed: true });
+    for path in program_files(before, old) {
+        if let Some(is_committed) = files.change(&path) {
+            changes.push(Change::File { path, is_committed });
         }
     }
     changes

@@ -38,23 +38,20 @@ struct GoingOn {
 }
 
 pub(crate) fn perform(given: Given, resume: &Resume) -> Result<ExitCode, Failure> {
-    let (home, run, mut retry) = which(&given, &resume.what)?;
-    if !retry.is_empty() {
-        let journalled = Journalled::find(&given.places, Some(run.as_str()))?.0;
-        if let Some(found) = journalled.core.run(&run) {
-            leave_landed(&home, found, &mut retry);
+    // Read once: of a large run, that takes a part of the time in which it is to work again.
+    let (journalled, run, mut retry) = which(&given, &resume.what)?;
+    if let Some(found) = journalled.core.run(&run) {
+        if !retry.is_empty() {
+            leave_landed(&journalled.home, found, &mut retry);
             if retry.is_empty() {
                 return nothing(&given, &run);
             }
             check(&journalled, found, &retry)?;
         }
-    }
-    can_go_on(&given, &home, &run)?;
-    if let Some(journalled) = Journalled::load(home.clone())?
-        && let Some(found) = journalled.core.run(&run)
-    {
+        can_go_on(&given, &journalled.home, found)?;
         plan_since::tell(&given, &journalled, found, &goes_on_with(found, &retry), None);
     }
+    let home = journalled.home;
     go_on(given, GoingOn { home, run, assign: None, retry, budget: resume.budget, no_wait: resume.no_wait })
 }
 
@@ -74,7 +71,7 @@ pub(crate) fn retry(given: Given, retry: &Retry) -> Result<ExitCode, Failure> {
         return nothing(&given, &id);
     }
     check(&journalled, run, &wanted)?;
-    can_go_on(&given, &journalled.home, &id)?;
+    can_go_on(&given, &journalled.home, run)?;
     plan_since::tell(&given, &journalled, run, &wanted, retry.agent.as_deref());
     let left_out = match retry.agent {
         Some(_) => false,
@@ -120,25 +117,24 @@ fn goes_on_with(run: &Run, retry: &[TaskId]) -> Vec<TaskId> {
 
 /// Checks, before an engine is asked or opened, that what a run goes on with is there: its repository, our store, and the copy of
 /// its plan. One that is damaged is made anew from the checkout's own plan, where that is still the same.
-fn can_go_on(given: &Given, home: &RepoHome, run: &RunId) -> Result<(), Failure> {
+fn can_go_on(given: &Given, home: &RepoHome, run: &Run) -> Result<(), Failure> {
     // Beside an engine as well: it goes on by itself, once what it waits for is back.
     if Obstacle::gone(home).is_some() {
         given.places.repository_of(home)?;
     }
-    let journalled = Journalled::load(home.clone())?;
-    let Some(found) = journalled.as_ref().and_then(|journalled| journalled.core.run(run)) else { return Ok(()) };
-    let Err(damaged) = load_plan(home, &found.spec.plan) else { return Ok(()) };
+    let Err(damaged) = load_plan(home, &run.spec.plan) else { return Ok(()) };
     let same = || {
         let repository = given.places.repository_of(home).ok()?;
         let files = given.places.plan_files(repository.root(), None).ok()?;
         let plan = read_plan(&files, given.places.user_config().ok().as_ref()).plan?;
-        (content_hash(&plan) == found.spec.plan).then_some(plan)
+        (content_hash(&plan) == run.spec.plan).then_some(plan)
     };
     match same() {
         Some(plan) => {
             keep_plan(home, &plan)?;
             say(&format!(
-                "the copy of its plan that {run} goes by was damaged, and is made anew: the plan is still the same"
+                "the copy of its plan that {} goes by was damaged, and is made anew: the plan is still the same",
+                run.id
             ));
             Ok(())
         }
@@ -298,12 +294,12 @@ fn refusals(acted: &Acted) -> ExitCode {
 }
 
 /// The run that was named, or the newest that is not finished, or else the newest; with the tasks that were named.
-fn which(given: &Given, what: &[String]) -> Result<(RepoHome, RunId, Vec<TaskId>), Failure> {
+fn which(given: &Given, what: &[String]) -> Result<(Journalled, RunId, Vec<TaskId>), Failure> {
     let Some((first, rest)) = what.split_first() else {
         let (journalled, newest) = Journalled::find(&given.places, None)?;
         let open = journalled.core.runs.values().filter(|run| !matches!(run.mode, Mode::Finished(_)));
         let open = open.max_by_key(|run| run.started_at).map(|run| run.id.clone());
-        return Ok((journalled.home, open.unwrap_or(newest), Vec::new()));
+        return Ok((journalled, open.unwrap_or(newest), Vec::new()));
     };
     let is_absent = |failure: &Failure| failure.diagnostic().exit == ExitCode::NotFound;
     let (found, names) = match Journalled::find(&given.places, Some(first)) {
@@ -326,7 +322,7 @@ fn which(given: &Given, what: &[String]) -> Result<(RepoHome, RunId, Vec<TaskId>
         }
         tasks => {
             let tasks = tasks?;
-            Ok((journalled.home, id, tasks))
+            Ok((journalled, id, tasks))
         }
     }
 }

@@ -50,6 +50,27 @@ fn retry_says_that_a_mended_program_of_the_repository_is_in_no_commit_that_it_st
 }
 
 #[test]
+fn of_many_tasks_the_checkout_is_looked_at_once() {
+    let (bench, text) = failing("outlast.toml", "Do it.");
+    let tasks = |goal: &str| -> String {
+        let others = (1..=20).map(|n| format!("[[task]]\nid = \"t{n}\"\ngoal = \"{goal}\"\nwrites = [\"t{n}.txt\"]\n"));
+        others.collect::<String>()
+    };
+    bench.plan(&format!("{text}{}", tasks("As well.")));
+    bench.run(&["run", "--yes"]).ends(5);
+    // The one on the PATH is a link to the system's own.
+    let on_path = bench.env.root().join("bin/git");
+    let git = on_path.canonicalize().unwrap();
+    std::fs::remove_file(&on_path).unwrap();
+    let asked = bench.env.root().join("asked");
+    bench.program("git", &format!("#!/bin/sh\necho \"$*\" >> {}\nexec {} \"$@\"\n", asked.display(), git.display()));
+    bench.plan(&format!("{text}{}", tasks("As well, and better.")));
+    bench.run(&["retry", "--all"]).ends(5).says("not taken up: `goal` of t1, t2,");
+    let asked = std::fs::read_to_string(asked).unwrap();
+    assert_eq!(asked.lines().filter(|line| line.contains("status --porcelain")).count(), 2, "{asked}");
+}
+
+#[test]
 fn a_plan_that_was_named_is_named_in_each_advice() {
     let (bench, text) = failing("plans/slow.toml", "Do it.");
     let told = bench.run(&["run", "slow", "--only", "one"]).ends(3).says("outlast check slow ");
