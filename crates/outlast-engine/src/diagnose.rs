@@ -169,6 +169,9 @@ pub(crate) fn why(error: &Error, run: &RunId, home: &RepoHome) -> Why {
         .because(tried)
         .because(NOTHING_LOST)
         .about(run.to_string());
+    if let Error::Git(outlast_git::Error::Refused(refusal)) = error {
+        told = told.fix(refusal.fix());
+    }
     if let Some(lock) = lock {
         told = told.fix(format!("rm {}    # once no git is at work there", quoted(lock)));
     }

@@ -23,16 +23,20 @@ impl std::fmt::Debug for RunSecret {
 }
 
 impl RunSecret {
-    /// The secret at `path`, made there if there is none.
+    /// The secret at `path`, made there if there is none. What a crash has left of one is set aside as `*.damaged`: keys that
+    /// were derived from it are void, as those of a run whose secret is gone.
     ///
     /// # Errors
     /// Where it can be neither read nor made.
     pub(crate) fn load_or_create(path: &Path) -> Result<Self, Error> {
         if let Some(bytes) = read_if_there(path)? {
-            return match bytes.try_into() {
-                Ok(bytes) => Ok(Self(bytes)),
-                Err(_) => Err(Error::Internal(format!("{} does not hold a run's secret", path.display()))),
+            let bytes = match <[u8; 32]>::try_from(bytes) {
+                Ok(bytes) => return Ok(Self(bytes)),
+                Err(bytes) => bytes,
             };
+            tracing::warn!(path = %path.display(), len = bytes.len(), "a run's secret is damaged and made anew");
+            let aside = path.with_extension("damaged");
+            std::fs::rename(path, &aside).map_err(|source| Error::at(path, source))?;
         }
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|e| Error::Internal(format!("no random bytes: {e}")))?;

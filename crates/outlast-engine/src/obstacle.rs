@@ -61,9 +61,11 @@ impl Obstacle {
 
     /// The same, but for a full disk: nothing can even be looked at then.
     pub fn gone(home: &RepoHome) -> Option<Self> {
-        // Without its list of borrowed objects a store is none, whatever else of it is there.
-        if !home.store().join("objects/info/alternates").is_file() {
-            return Some(Self::StoreGone(home.store()));
+        // One that has lost the list of what it borrows, and nothing else, is mended by whoever opens it.
+        let store = home.store();
+        let is_one = || store.join("config").is_file() && store.join("objects").is_dir();
+        if !(store.join("objects/info/alternates").is_file() || is_one()) {
+            return Some(Self::StoreGone(store));
         }
         home.lender().filter(|common_dir| !is_git_folder(common_dir)).map(Self::RepositoryGone)
     }

@@ -197,7 +197,10 @@ fn all_held_up(core: &Core, run: &Run, at_work: &AtWork, held_up: &HeldUp) -> Op
 pub async fn others_at_work(engine: &LoopHandle, run: &RunId) -> Result<Vec<RunId>, Error> {
     let (id, at_work) = (run.clone(), engine.at_work().clone());
     let others = move |core: &Core| {
-        let others = core.runs.values().filter(|other| other.id != id && !rests(core, other, &at_work));
+        // One that only waits has nothing to park, and goes on waiting for the next engine.
+        let waits = |other: &Run| only_waits(core, other, now()) && other.active().next().is_none();
+        let is_at_work = |other: &&Run| other.id != id && !rests(core, other, &at_work) && !waits(other);
+        let others = core.runs.values().filter(is_at_work);
         others.map(|other| other.id.clone()).collect()
     };
     engine.look(others).await

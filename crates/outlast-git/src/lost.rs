@@ -81,6 +81,7 @@ impl Store {
         let _alone = Lock::acquire(&self.path().with_extension("init-lock"))?;
         let file = self.path().join(SOUGHT);
         let mut sought = read(&file)?;
+        let had_lenders = self.mend_lenders(user)?;
         let had_empty = !emptied::objects(self.path())?.is_empty();
         let garbage = damage::garbage(self.git(), self.path())?;
         if !garbage.is_empty() {
@@ -102,13 +103,25 @@ impl Store {
         let mut gone = damage::gone(self.objects(), &self.reader(), tips, needed)?;
         gone.retain(|id| !known.contains(id));
         if !had_empty && garbage.is_empty() && gone.is_empty() {
-            return Ok(false);
+            return Ok(!had_lenders);
         }
         sought.extend(gone);
         write(&file, &sought)?;
         self.mend_with(user, needed)?;
         self.read_anew()?;
         Ok(true)
+    }
+
+    /// Writes anew from where the store borrows, where its file is gone or says nothing; whether it said that.
+    fn mend_lenders(&self, user: &UserRepo) -> Result<bool> {
+        let file = self.path().join(emptied::ALTERNATES);
+        if durable::read(&file)?.is_some_and(|text| emptied::names_folders(&text)) {
+            return Ok(true);
+        }
+        set_aside(&file)?;
+        durable::write(&file, &store::alternates_text(&[&user.objects_dir()]), 0o644)?;
+        self.read_anew()?;
+        Ok(false)
     }
 
     /// Forgets what is lost and neither needed nor led to but by refs that are over, by their names.

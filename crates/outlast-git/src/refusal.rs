@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use outlast_core::Oid;
 
+use crate::word;
+
 /// A state of the user's repository, or of git, that a person has to change first.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -178,7 +180,11 @@ impl Refusal {
             }
             Self::GitRefused { .. } => "run `git status` there, and do what git says".to_owned(),
             Self::NoIdentity { missing } => format!("git config --global {missing} \"…\""),
-            Self::BadTarget(_) | Self::TargetCollides { .. } => "choose another `target` in [run]".to_owned(),
+            Self::BadTarget(_) => "choose another `target` in [run]".to_owned(),
+            Self::TargetCollides { existing, .. } => format!(
+                "rename that branch: git branch -m {existing} {existing}-branch; or, for a new run, choose another `target` in [run]",
+                existing = word(existing)
+            ),
             Self::NotACommit(_) => "name a branch or a commit that exists here".to_owned(),
         }
     }

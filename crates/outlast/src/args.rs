@@ -167,7 +167,7 @@ pub(crate) struct Budget {
 /// Which run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunSelection {
-    /// The run; without it, the newest.
+    /// The run; without it, the newest that is neither over, paused nor stopped, or else the newest.
     pub(crate) run: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::plan::{Plan, Task};
 use outlast_core::run::Run;
-use outlast_core::task::Phase;
+use outlast_core::task::{self as core, Phase};
 use outlast_core::{Oid, RunId, TaskId};
 use outlast_engine::{earlier, load_plan};
 use outlast_git::{UserRepo, word};
@@ -45,8 +45,7 @@ pub(crate) fn leave_out(
         for need in &task.needs {
             if let Some(Place { run, apart: Some(branch), .. }) = landed.get(need) {
                 let there = journalled.core.run(run).and_then(|run| run.task(&task.id));
-                let retries = there.is_some_and(|task| matches!(task.state(), "failed" | "blocked"));
-                return Err(apart(&task.id, need, run, branch, retries, typed));
+                return Err(apart(&task.id, need, run, branch, there.map(core::Task::state), typed));
             }
         }
     }
@@ -186,15 +185,21 @@ pub(crate) fn names(tasks: &[&TaskId]) -> String {
     }
 }
 
-fn apart(task: &TaskId, need: &TaskId, run: &RunId, branch: &str, retries: bool, typed: Typed<'_>) -> Failure {
+fn apart(task: &TaskId, need: &TaskId, run: &RunId, branch: &str, there: Option<&str>, typed: Typed<'_>) -> Failure {
     let what = format!("task `{task}` needs `{need}`, which landed in run `{run}` on `{branch}`");
     let why = format!("this run would not start from that branch, and `{need}` is not done twice");
     let told = Diagnostic::error("plan/need-apart", ExitCode::Plan, what).because(why);
+    let task = word(task.as_str());
+    let told = match there {
+        Some("done") => {
+            told.fix(format!("outlast land --run {run} {task}    # it is verified there, and waits for you"))
+        }
+        _ => told,
+    };
     let told = told.fix(format!("git merge {}", word(branch)));
-    let told = if retries {
-        told.fix(format!("outlast retry --run {run} {}    # goes on there", word(task.as_str())))
-    } else {
-        told
+    let told = match there {
+        Some("failed" | "blocked") => told.fix(format!("outlast retry --run {run} {task}    # goes on there")),
+        _ => told,
     };
     told.fix(format!("{}    # does all of it again", typed.run("--again"))).into()
 }

@@ -61,8 +61,8 @@ fn said(fact: &Fact) -> Option<String> {
             format!("{} (attempt {number}{how})", styled(BOLD, "starts"))
         }
         Fact::Held { class, until, .. } => {
-            let until = until.map_or_else(|| "unknown".to_owned(), clock);
-            styled(YELLOW, format!("is held: {class}, until {until}"))
+            let until = until.map_or_else(|| "no end is stated".to_owned(), |until| format!("until {}", clock(until)));
+            styled(YELLOW, format!("is held: {class}, {until}"))
         }
         Fact::Released { .. } => "goes on".to_owned(),
         Fact::AttemptExited { outcome: Outcome::Failed { class, why, .. }, .. }

@@ -59,7 +59,7 @@ pub(crate) fn failed_by_what_is_mended(
         if mended.is_empty() {
             return None;
         }
-        let what = format!("`{task}` failed by what is another thing now ({class}): {}", mended.join(", "));
+        let what = format!("`{task}` failed ({class}) by what has been changed since: {}", mended.join(", "));
         let why =
             format!("run `{}` goes by its plan as it was when it began, and would fail by the same again", run.id);
         let told = Diagnostic::error("task/mended-elsewhere", ExitCode::TasksFailed, what).because(why);

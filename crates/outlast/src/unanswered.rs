@@ -2,6 +2,8 @@
 
 use outlast_api::{Diagnostic, ExitCode, Status, TaskView};
 
+use crate::text::count;
+
 /// Where the exit code says that no provider answers: which accounts that is about, what was said, and what helps.
 pub(crate) fn told(status: &Status) -> Vec<Diagnostic> {
     KINDS.iter().filter_map(|kind| of(status, kind)).collect()
@@ -46,7 +48,11 @@ fn of(status: &Status, kind: &Kind) -> Option<Diagnostic> {
     };
     let accounts: Vec<String> =
         status.accounts.iter().filter(is_closed_for).map(|account| format!("`{}`", account.name)).collect();
+    let is_past = accounts.is_empty() && waiting.is_empty();
     let what = match accounts.as_slice() {
+        [] if is_past => {
+            format!("{} failed by this before: {}, as it was told then", count(failed.len(), "task"), kind.what)
+        }
         [] => kind.what.to_owned(),
         accounts => format!("{}: account {}", kind.what, accounts.join(", ")),
     };
@@ -54,10 +60,13 @@ fn of(status: &Status, kind: &Kind) -> Option<Diagnostic> {
     if let Some(detail) = &first.detail {
         told = told.because(format!("{}: {detail}", first.id));
     }
-    told = told.fix(kind.mend);
+    let then = if is_past { "" } else { "then: " };
+    if !is_past {
+        told = told.fix(kind.mend);
+    }
     if !failed.is_empty() {
-        told = told
-            .fix(format!("outlast retry --run {} state:failed    # then: goes on with what failed by it", status.run));
+        let retry = format!("outlast retry --run {} state:failed", status.run);
+        told = told.fix(format!("{retry}    # {then}goes on with what failed by it"));
     }
     if !waiting.is_empty() {
         told = told.fix(format!("outlast resume {}    # then: goes on with what waits", status.run));

@@ -122,6 +122,12 @@ pub(crate) fn explained(outcome: Outcome, passed: Option<(Class, String)>, rung:
     let Some((class, body)) = passed else { return outcome };
     let why = in_words(&body);
     match outcome {
+        // Its CLI may take for the provider's own trouble what only a person mends.
+        Outcome::Failed { class: Class::Overload | Class::Network, .. }
+            if matches!(class, Class::Auth | Class::Billing) =>
+        {
+            failed(class, &why)
+        }
         Outcome::Finished if class != Class::Unknown => failed(class, &why),
         Outcome::Failed { class: Class::Crash | Class::Startup | Class::GaveUp | Class::Unknown, .. } => match rung {
             _ if class != Class::Unknown => failed(class, &why),

@@ -46,7 +46,12 @@ pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
         let state = styled(state_style(&line.state), format!("{:<9}", line.state));
         let goes_on = line.reset_at.as_deref().filter(|_| line.state == "parked");
         let when = if idle.contains(&line.run) { ", once it is resumed" } else { "" };
-        let goes_on = goes_on.map(|at| format!(", goes on at {at}{when}")).unwrap_or_default();
+        let is_past = |at: &str| at.parse::<jiff::Timestamp>().is_ok_and(|at| at <= jiff::Timestamp::now());
+        let goes_on = goes_on.map(|at| match is_past(at) {
+            true => ", due as soon as it is resumed".to_owned(),
+            false => format!(", goes on at {at}{when}"),
+        });
+        let goes_on = goes_on.unwrap_or_default();
         let place = line.repository.as_deref().unwrap_or_default();
         print(&format!(
             "{:<24} {state} {}{goes_on}  {}\n",

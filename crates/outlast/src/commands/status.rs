@@ -12,7 +12,9 @@ use crate::selection::Journalled;
 use crate::text::screen;
 
 pub(crate) fn perform(given: &Given, selection: &RunSelection) -> Result<ExitCode, Failure> {
-    let (journalled, id) = Journalled::find(&given.places, selection.run.as_deref())?;
+    let (journalled, newest) = Journalled::find(&given.places, selection.run.as_deref())?;
+    // Who names none means what is not over, also where a newer one is.
+    let id = selection.run.is_none().then(|| journalled.going_on()).flatten().unwrap_or(newest);
     let now = now();
     let status = view(&given.places, &journalled, &id, now)?;
     if given.json {

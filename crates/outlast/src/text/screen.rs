@@ -205,8 +205,11 @@ fn accounts(status: &Status, now: Timestamp) -> String {
     let closed = status.accounts.iter().filter_map(|account| {
         let window = account.windows.iter().find(|window| window.state == "closed")?;
         let until = window.reset_at.as_deref().and_then(seconds_until(now));
-        let until = until.map_or_else(|| "unknown".to_owned(), duration);
-        Some(format!("account `{}` opens in {until}", account.name))
+        Some(match until {
+            Some(left) if left > 0 => format!("account `{}` opens in {}", account.name, duration(left)),
+            Some(_) => format!("account `{}` is due to open", account.name),
+            None => format!("account `{}` waits for you", account.name),
+        })
     });
     let closed: Vec<String> = closed.collect();
     if closed.is_empty() { "accounts open".to_owned() } else { closed.join(", ") }

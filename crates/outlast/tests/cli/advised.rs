@@ -226,3 +226,24 @@ fn what_has_landed_on_a_branch_of_its_own_is_told_with_what_takes_it_over() {
     works(&bench, &merge);
     assert_eq!(std::fs::read_to_string(bench.repo.dir().join("one.txt")).unwrap(), "x\n");
 }
+
+#[test]
+fn what_is_verified_after_its_need_has_landed_lands_from_its_run() {
+    let bench = bench(&plan("", &[("one", ""), ("two", "needs = [\"one\"]")]));
+    bench.run(&["run", "--yes"]).ends(0);
+    bench.run(&["land", "one"]).ends(0);
+    let error = bench.run(&["run", "--yes", "--json"]).fails(3, "plan/need-apart");
+    works(&bench, fix(&error, 0));
+    assert_eq!(status(&bench)["counts"]["landed"], 2);
+}
+
+#[test]
+fn a_branch_that_came_in_the_way_of_a_landing_is_told_with_what_moves_it() {
+    let bench = bench(&plan("", &[("one", "")]));
+    bench.run(&["run", "--yes"]).ends(0);
+    bench.repo.git(&["branch", "outlast"]).unwrap();
+    let told = bench.run(&["land", "one"]).ends(12).says("cannot exist beside `outlast`");
+    let moves = told.stderr.split_once("git branch -m").unwrap().1.split_once(';').unwrap().0.to_owned();
+    works(&bench, &format!("git branch -m{moves}"));
+    bench.run(&["land", "one"]).ends(0);
+}

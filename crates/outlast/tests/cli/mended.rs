@@ -116,7 +116,7 @@ fn retry_spends_no_try_where_what_failed_is_mended_in_a_plan_that_its_run_does_n
     let told = bench
         .run(&["retry", "one"])
         .ends(5)
-        .says("error[task/mended-elsewhere]: `one` failed by what is another thing now (verify)");
+        .says("error[task/mended-elsewhere]: `one` failed (verify) by what has been changed since");
     told.says("do:      outlast run --only one ").says(&format!("or: outlast resume {run} one "));
     assert_eq!(attempts(), (run.clone(), 2, 1), "no agent was paid");
     assert_eq!(
@@ -124,7 +124,10 @@ fn retry_spends_no_try_where_what_failed_is_mended_in_a_plan_that_its_run_does_n
         "tasks_failed"
     );
     // Of several, the others are tried again, and whoever insists is heard.
-    bench.run(&["retry", "--all"]).ends(5).says("not tried again: `one` failed by what is another thing now");
+    bench
+        .run(&["retry", "--all"])
+        .ends(5)
+        .says("not tried again: `one` failed (verify) by what has been changed since");
     assert_eq!(attempts(), (run.clone(), 2, 2));
     bench.run(&["resume", &run, "one"]).ends(5).says("not taken up: `verify` of one");
     assert_eq!(attempts(), (run, 3, 2));
@@ -139,12 +142,16 @@ fn retry_spends_no_try_on_a_command_that_changed_nothing_and_is_mended() {
     let before = attempts();
     let mended = plan("Do it.").replace(&format!("\"{COMMITTED}\""), "\"-c\", \"echo x > one.txt\"");
     bench.plan(&mended);
-    let told = bench.run(&["retry", "one"]).ends(5).says("error[task/mended-elsewhere]").says("(gave_up): agent `a`");
+    let told = bench
+        .run(&["retry", "one"])
+        .ends(5)
+        .says("error[task/mended-elsewhere]")
+        .says("(gave_up) by what has been changed since: agent `a`");
     told.says("do:      outlast run --only one ");
     assert_eq!(attempts(), before, "no agent was paid");
     bench.plan(&plan("Do it."));
     bench.repo.commit_file(COMMITTED, "echo x > one.txt\n", "Mended").unwrap();
-    bench.run(&["retry", "one"]).ends(5).says("(gave_up): tools/agent.sh");
+    bench.run(&["retry", "one"]).ends(5).says("(gave_up) by what has been changed since: tools/agent.sh");
     assert_eq!(attempts(), before, "no agent was paid");
 }
 

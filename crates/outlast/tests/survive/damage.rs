@@ -18,11 +18,16 @@ fn killed_in_the_second_turn() -> World {
 
 /// The same in this turn: what the one before the last has done is kept for certain.
 pub(crate) fn killed_in_turn(turn: usize) -> World {
+    killed_in_turn_of(TWO, turn)
+}
+
+/// The same of an agent with this script.
+pub(crate) fn killed_in_turn_of(script: &str, turn: usize) -> World {
     let when = When { step: Some(turn), ..When::default() };
     let rule = Rule { when, fault: Fault::Hold { seconds: None }, times: Some(1) };
     let world = World::with_script(Script { keep_bodies: true, ..Script::default() }.with_fault(rule));
     let plan = Plan::new("land = \"auto\"").agent_arguments(&["--retries", "0", "--resume", "{resume}"]);
-    world.plan(&plan.task("work", TWO, "writes = [\"parts/**\"]\nretries = 0"));
+    world.plan(&plan.task("work", script, "writes = [\"parts/**\"]\nretries = 0"));
     let run = world.start(&["run", "--yes"]);
     world.provider_saw("that turn", |log| log.iter().any(|entry| entry.step == Some(turn)));
     assert!(run.kill_9().was_killed());

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::damage::{killed_in_turn, only};
+use crate::damage::{killed_in_turn, killed_in_turn_of, only};
 use crate::halt::{in_the_second_turn, stuck_in_the_second_turn};
 use crate::user::Snapshot;
 use crate::world::{Plan, World, text};
@@ -257,4 +257,26 @@ fn h15_verified_work_lands_with_its_objects_gone_or_garbage_and_is_not_paid_for_
         users.is_untouched(how);
         world.nothing_is_left();
     }
+}
+
+#[test]
+fn h15_a_commit_of_the_agents_that_has_lost_a_folder_keeps_nobody_from_going_on() {
+    let script =
+        "write parts/a.txt \"part a\\n\"\nrun \"git add -A && git commit -qm mine\"\nwrite parts/b.txt \"part b\\n\"";
+    let world = killed_in_turn_of(script, 4);
+    let tree = only(world.homes()[0].join("workspaces")).join("work");
+    let mut parse = world.repo.command(&["rev-parse", "HEAD:parts"]);
+    let said = parse.env("GIT_DIR", tree.join(".git")).output().unwrap();
+    let id = String::from_utf8(said.stdout).unwrap().trim().to_owned();
+    let lost = objects(&world).into_iter().find(|(_, named)| *named == id).expect("the store has its folder").0;
+    assert!(!tree.join(".git/objects").join(&id[..2]).join(&id[2..]).exists(), "and the workspace does not");
+    fs::remove_file(lost).unwrap();
+    world.run(&["resume"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("work")["attempts"], 2, "no try is used up by it");
+    for part in ["a", "b"] {
+        let landed = world.repo.text(&["show", &format!("{}:parts/{part}.txt", world.target())]).unwrap();
+        assert_eq!(landed, format!("part {part}"));
+    }
+    world.nothing_is_left();
 }

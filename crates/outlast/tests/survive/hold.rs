@@ -170,7 +170,26 @@ fn what_waits_by_a_clock_that_was_set_back_is_tried_at_once() {
     (closed.revision, closed.at, closed.body) = (closed.revision + 1, ahead, body.to_string());
     journal.append(vec![closed]).unwrap();
     drop(journal);
-    world.run(&["resume"]).ends(0).says("is tried again, with one request first");
+    // Within the time that a test may take, and not in three hours.
+    world.run(&["resume"]).ends(0);
     world.all_are("landed");
+    world.nothing_is_left();
+}
+
+#[test]
+fn a_run_that_waits_is_left_waiting_by_the_next_one_and_is_what_status_shows() {
+    let world = refused_for_long_once();
+    world.plan(&Plan::new("land = \"auto\"").part("one"));
+    world.run(&["run", "--yes", "--no-wait"]).ends(6);
+    let first = world.status();
+    let quick = "land = \"auto\"\n\n[agent.quick]\nkind = \"command\"\n\
+                 command = [\"sh\", \"-c\", \"mkdir -p parts && echo part quick > parts/quick.txt\"]";
+    let keys = "writes = [\"parts/quick.txt\"]\nagent = \"quick\"";
+    world.plan(&Plan::new(quick).task("quick", "", keys));
+    world.run(&["run", "--yes"]).ends(0).says("goes on here too");
+    // The newest is over: what is not is what there is to see.
+    let shown = world.status();
+    assert_eq!((&shown["run"], &shown["state"]), (&first["run"], &"parked".into()), "{shown:#}");
+    assert_eq!(shown["tasks"][0]["reset_at"], first["tasks"][0]["reset_at"], "{shown:#}");
     world.nothing_is_left();
 }

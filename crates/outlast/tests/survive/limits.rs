@@ -216,6 +216,26 @@ fn a_provider_that_nobody_reaches_is_told_as_that_to_who_need_not_wait() {
     world.nothing_is_left();
 }
 
+#[test]
+fn a_key_that_is_not_there_is_a_refused_key_and_nobodys_overload() {
+    let world = World::new();
+    world.plan(&Plan::new("land = \"auto\"").part("one").part("two"));
+    let key = world.env.root().join("key");
+    let held = std::fs::read(&key).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    let ended = world.run(&["run", "--yes"]).ends(11).says("error[account/refused]").says("outlast doctor");
+    ended.says(&key.display().to_string());
+    let causes: Vec<Value> = ["one", "two"].map(|id| world.task(id)["cause"].clone()).into();
+    assert_eq!(causes, ["auth", "auth"]);
+    assert_eq!(world.provider.bill().total.requests, 0);
+    std::fs::write(&key, held).unwrap();
+    // What had failed by it is named, and not as if it were so still.
+    let run = text(&world.status()["run"]);
+    world.run(&["retry", "--run", &run, "state:failed"]).ends(0);
+    world.all_are("landed");
+    world.nothing_is_left();
+}
+
 /// What waits for an account that is shut goes on at a person's word, while the run is at work elsewhere.
 #[test]
 fn what_waits_for_a_person_goes_on_at_their_word_beside_the_engine() {
@@ -379,7 +399,7 @@ fn a_run_that_was_left_waits_until_it_is_resumed_also_when_its_time_has_come() {
     assert_eq!((&world.task("one"), &world.status()["state"]), (&task, &"parked".into()));
     assert_eq!((&task["state"], &task["cause"]), (&"parked".into(), &"minute_limit".into()), "{task:#}");
     world.run(&["status"]).ends(0).says("due as soon as it is resumed").says("outlast resume");
-    world.run::<&str>(&[]).ends(0).says("parked").says("once it is resumed");
+    world.run::<&str>(&[]).ends(0).says("parked").says("due as soon as it is resumed");
     world.run(&["resume"]).ends(0);
     world.all_are("landed");
 }

@@ -114,15 +114,25 @@ fn h15_refs_that_hold_no_byte_are_written_anew_by_the_journal() {
     assert_eq!(doctor(&world), None);
 }
 
+/// What is done to a file, and its name.
+type Damage = (&'static str, fn(&Path));
+
 #[test]
 fn h15_a_store_that_does_not_say_what_it_borrows_is_told_of_by_doctor_and_goes_on() {
-    let world = killed_in_turn(3);
-    let alternates = store(&world).join("objects/info/alternates");
-    empty(&alternates);
-    let told = doctor(&world).expect("it holds no byte");
-    assert!(told.contains("objects/info/alternates") && told.contains("outlast clean"), "{told}");
-    world.run(&["resume"]).ends(0);
-    world.all_are("landed");
-    assert_eq!(doctor(&world), None);
-    world.nothing_is_left();
+    let damages: [Damage; 3] = [
+        ("empty", |file| empty(file)),
+        ("gone", |file| fs::remove_file(file).unwrap()),
+        ("garbage", |file| fs::write(file, b"\x01\xff").unwrap()),
+    ];
+    for (how, damage) in damages {
+        let world = killed_in_turn(3);
+        let alternates = store(&world).join("objects/info/alternates");
+        damage(&alternates);
+        let told = doctor(&world).unwrap_or_else(|| panic!("{how}: doctor finds nothing"));
+        assert!(told.contains("objects/info/alternates") && told.contains("outlast clean"), "{how}: {told}");
+        world.run(&["resume"]).ends(0);
+        world.all_are("landed");
+        assert_eq!(doctor(&world), None, "{how}");
+        world.nothing_is_left();
+    }
 }

@@ -184,9 +184,12 @@ fn d16_lines_of_megabytes_hide_nothing_that_follows() {
 #[test]
 fn d15_what_a_timed_out_try_leaves_is_gone_before_the_next_one_begins() {
     let world = World::new();
-    // Each try writes down how many of those that came before still live: it sees what its host sees of them.
-    let marks = "for pid in $(cat \"$HOME/left\" 2>/dev/null); do kill -0 $pid 2>/dev/null && echo $pid >> \"$HOME/alive\"; done";
-    let leaves = "setsid sh -c 'x=$(head -c 20000000 /dev/zero | tr \"\\\\0\" y); echo $$ >> \"$HOME/left\"; sleep 1000; : $x' & \
+    // Each try writes down which of those that came before still live. They see no process of one another, but a lock that one of
+    // them holds for as long as it lives.
+    let marks = "for lock in \"$HOME\"/lock.*; do [ ! -e \"$lock\" ] || flock -n \"$lock\" true || \
+                 echo \"$lock\" >> \"$HOME/alive\"; done";
+    let leaves = "setsid sh -c 'exec 9>\"$HOME/lock.${OUTLAST_ATTEMPT##*/}\"; flock 9; \
+                  x=$(head -c 20000000 /dev/zero | tr \"\\\\0\" y); echo $$ >> \"$HOME/left\"; sleep 1000; : $x' & \
                   sleep 1000";
     let command = format!("echo working; {marks}; {leaves}");
     world.plan(&shell(&command, "retries = 4\nidle_timeout = \"1s\""));

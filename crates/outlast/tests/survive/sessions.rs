@@ -213,6 +213,20 @@ fn h15_state_files_of_no_byte_cost_at_most_what_was_in_them() {
     world.nothing_is_left();
 }
 
+#[test]
+fn h15_a_runs_secret_that_is_damaged_is_made_anew_and_nobodys_account_is_blamed() {
+    for held in [&b""[..], b"xx"] {
+        let world = killed_in_the_second_turn();
+        let secret = walk(&world.homes()[0].join("keys")).remove(0);
+        fs::write(&secret, held).unwrap();
+        world.run(&["resume"]).ends(0);
+        world.all_are("landed");
+        assert_eq!(fs::read(secret.with_extension("damaged")).unwrap(), held, "what was there is kept");
+        assert_eq!(fs::read(&secret).unwrap().len(), 32);
+        world.nothing_is_left();
+    }
+}
+
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

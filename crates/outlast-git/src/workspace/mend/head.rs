@@ -1,8 +1,10 @@
 //! Where HEAD stands, and the refs that are files.
 
+use std::collections::HashSet;
+
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
-use gix::objs::Kind;
+use gix::objs::{Kind, TreeRefIter};
 
 use super::{File, LIMIT, Mending};
 use crate::agent_repo::AgentRepo;
@@ -33,7 +35,7 @@ impl Mending<'_> {
 
     fn where_it_stood(&self, agent: &AgentRepo, checkpoints: &[Restored]) -> Result<Stood> {
         let log = agent.file("logs/HEAD", LIMIT).unwrap_or_default();
-        let newest = agent.been_at().into_iter().find(|id| is_whole(agent, *id));
+        let newest = agent.been_at().into_iter().find(|id| self.is_whole(agent, *id));
         let is_branch = |name: &str| {
             !matches!(self.file(&format!("refs/heads/{name}")), File::Gone)
                 || agent.refs().contains_key(&format!("refs/heads/{name}"))
@@ -78,7 +80,7 @@ impl Mending<'_> {
                 File::Other => continue,
                 File::Empty | File::Gone => None,
             };
-            let is_sound = |id: ObjectId| if is_current { is_whole(agent, id) } else { true };
+            let is_sound = |id: ObjectId| if is_current { self.is_whole(agent, id) } else { true };
             if held.is_some_and(is_sound) {
                 continue;
             }
@@ -112,7 +114,12 @@ impl Mending<'_> {
         if is_current {
             known.push(oid::parse(&self.workspace.meta.base)?);
         }
-        Ok(known.into_iter().find(|id| is_whole(agent, *id)))
+        Ok(known.into_iter().find(|id| self.is_whole(agent, *id)))
+    }
+
+    /// Whether a commit is there: all of its folders where the store has ever lost an object, and the first where it has not.
+    fn is_whole(&self, agent: &AgentRepo, commit: ObjectId) -> bool {
+        is_whole(agent, commit, self.store.has_lost())
     }
 
     /// Removes a ref that says nothing: one that is packed under its name counts then.
@@ -156,12 +163,25 @@ fn moved_to(line: &[u8]) -> Option<Option<String>> {
     None
 }
 
-/// Whether a commit is there, with the first folder of its tree.
-fn is_whole(agent: &AgentRepo, commit: ObjectId) -> bool {
+/// Whether a commit is there, with the first folder of its tree, or with all of them.
+fn is_whole(agent: &AgentRepo, commit: ObjectId, deep: bool) -> bool {
     let mut buf = Vec::new();
-    agent.tree_of(commit).is_ok_and(|tree| {
-        tree == oid::empty_tree() || agent.read(tree, &mut buf).is_ok_and(|kind| kind == Some(Kind::Tree))
-    })
+    let Ok(tree) = agent.tree_of(commit) else { return false };
+    let mut todo = vec![tree];
+    let mut seen = HashSet::new();
+    while let Some(tree) = todo.pop() {
+        if tree == oid::empty_tree() || !seen.insert(tree) {
+            continue;
+        }
+        if !agent.read(tree, &mut buf).is_ok_and(|kind| kind == Some(Kind::Tree)) {
+            return false;
+        }
+        if deep {
+            let below = TreeRefIter::from_bytes(&buf, gix::hash::Kind::Sha1).flatten();
+            todo.extend(below.filter(|entry| entry.mode.is_tree()).map(|entry| entry.oid.to_owned()));
+        }
+    }
+    true
 }
 
 /// The files below a folder of refs that may be some.
