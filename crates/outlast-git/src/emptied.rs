@@ -27,11 +27,11 @@ pub fn emptied(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a text is a `HEAD` that git takes: a branch, or a commit.
+/// Whether a text is a `HEAD` that git takes: a ref, or a commit.
 pub(crate) fn is_head(text: &[u8]) -> bool {
     let text = text.trim_ascii();
-    match text.strip_prefix(b"ref: ") {
-        Some(branch) => branch.starts_with(b"refs/") && gix::validate::reference::name(branch.into()).is_ok(),
+    match text.strip_prefix(b"ref:").map(<[u8]>::trim_ascii) {
+        Some(name) => name.starts_with(b"refs/") && gix::validate::reference::name(name.as_bstr()).is_ok(),
         None => ObjectId::from_hex(text).is_ok(),
     }
 }

@@ -1,9 +1,9 @@
 //! Reading a whole working tree that an agent may be writing at the same time.
 //!
 //! The walk opens folder after folder without following a symlink, asks the cache about each file, and reads only what
-//! changed; folders that were seen to hold what is known of them ([`ahead`]) it passes over. It starts no program, reads no configuration of the agent's, and writes nothing in the tree. Of the agent's
-//! index it takes two things: what was added counts although it is ignored, and what git was told not to have on disk
-//! (`git sparse-checkout`) is not gone.
+//! changed; folders that were seen to hold what is known of them ([`ahead`]) it passes over. It starts no program, reads no
+//! configuration of the agent's, and writes nothing in the tree. Of the agent's index it takes two things: what was added
+//! counts although it is ignored, and what git was told not to have on disk (`git sparse-checkout`) is not gone.
 //! A repository inside the tree is taken as plain files, never as a link to its commit.
 
 mod absent;

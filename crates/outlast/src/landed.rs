@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_api::{Diagnostic, ExitCode};
 use outlast_core::plan::{Plan, Task};
 use outlast_core::run::Run;
-use outlast_core::task::{self as core, Phase};
+use outlast_core::task::{self, Phase};
 use outlast_core::{Oid, RunId, TaskId};
 use outlast_engine::{earlier, load_plan};
 use outlast_git::{UserRepo, word};
@@ -45,7 +45,7 @@ pub(crate) fn leave_out(
         for need in &task.needs {
             if let Some(Place { run, apart: Some(branch), .. }) = landed.get(need) {
                 let there = journalled.core.run(run).and_then(|run| run.task(&task.id));
-                return Err(apart(&task.id, need, run, branch, there.map(core::Task::state), typed));
+                return Err(apart(&task.id, need, run, branch, there.map(task::Task::state), typed));
             }
         }
     }

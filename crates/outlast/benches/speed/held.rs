@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ExitCode};
+use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -29,29 +29,21 @@ pub(crate) fn measure(numbers: &mut dyn Iterator<Item = u32>) -> bool {
     let mut is_kept = true;
     for bytes in BODIES {
         let (with_few, with_many) = (held(bytes, few, many), held(bytes, many, many));
-        let each = (with_many.engine as f64 - with_few.engine as f64) / f64::from(many - few);
+        let each = (with_many as f64 - with_few as f64) / f64::from(many - few);
         is_kept &= each < COST_MAX;
         println!(
-            "requests of {:>4} KiB: engine {:.1} MiB with {few}, {:.1} MiB with {many}: {each:.1} KiB each{}; shim {:.0} KiB each",
+            "requests of {:>4} KiB: engine {:.1} MiB with {few}, {:.1} MiB with {many}: {each:.1} KiB each{}",
             bytes >> 10,
-            with_few.engine as f64 / 1024.0,
-            with_many.engine as f64 / 1024.0,
+            with_few as f64 / 1024.0,
+            with_many as f64 / 1024.0,
             if each < COST_MAX { "" } else { " MISSED" },
-            with_many.shims as f64 / f64::from(many),
         );
     }
     is_kept
 }
 
-/// Memory in KiB.
-struct Taken {
-    engine: u64,
-    /// All shims together, with the processes that keep the agents' requests.
-    shims: u64,
-}
-
-/// A run in which so many agents at once are held, of a plan of `tasks`.
-fn held(bytes: usize, at_once: u32, tasks: u32) -> Taken {
+/// What the engine takes, in KiB, while so many agents at once are held, of a plan of `tasks`.
+fn held(bytes: usize, at_once: u32, tasks: u32) -> u64 {
     let closed = Fault::Refuse { reason: RefusalKind::WindowQuota, seconds: Some(3 * 3600) };
     let closed = Rule { when: When::default(), fault: closed, times: None };
     let provider = Provider::start_in_background(Script::default().with_fault(closed)).unwrap();
@@ -82,20 +74,10 @@ fn held(bytes: usize, at_once: u32, tasks: u32) -> Taken {
     let is_held = |fact: &Fact| matches!(fact, Fact::Held { .. });
     place.until(&mut engine, 0, "all are held", |records| count(records, is_held) >= at_once as usize);
     sleep(REST);
-    let taken = Taken { engine: memory(engine.id(), "Pss:"), shims: of_shims(&place, &engine) };
+    let taken = memory(engine.id(), "Pss:");
     engine.kill().unwrap();
     engine.wait().unwrap();
     taken
-}
-
-/// What all processes take that are neither the engine nor an agent.
-fn of_shims(place: &Place, engine: &Child) -> u64 {
-    let is_agent = |pid: i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == AGENT.as_bytes())
-    };
-    let pids = place.env.processes().into_iter().filter(|pid| *pid != engine.id().cast_signed() && !is_agent(*pid));
-    pids.map(|pid| memory(pid.cast_unsigned(), "Pss:")).sum()
 }
 
 /// An agent that asks once, as soon as there is a gate, with a request of this length as real ones look, and waits for its answer.

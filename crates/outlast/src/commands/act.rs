@@ -86,12 +86,6 @@ pub(crate) fn land(given: Given, selection: &TaskSelection) -> Result<ExitCode, 
     let code = told(json, &acted, "")?;
     if !json {
         say_what_helps(&places, &id, &acted)?;
-        let own = format!("outlast/{id}");
-        let lands_there = Journalled::load(home)?
-            .is_some_and(|journalled| journalled.core.run(&id).is_some_and(|run| run.spec.target == own));
-        if lands_there && acted.tasks.iter().any(|task| task.landed.is_some()) {
-            say(&format!("on {own}; to take it over: git merge {own}"));
-        }
     }
     Ok(code)
 }
@@ -111,7 +105,8 @@ fn name_what_was_there(places: &Places, home: &RepoHome, run: &RunId, acted: &mu
     Ok(())
 }
 
-/// Says what a person can do about work that did not land, or that has landed and is not on the target any more.
+/// Says what a person can do with what has landed on a branch of the run's own, and about work that did not land, or that has
+/// landed and is not on the target any more.
 fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Failure> {
     let refused: Vec<&str> =
         acted.tasks.iter().filter(|task| task.refused.is_some()).map(|task| task.id.as_str()).collect();
@@ -120,6 +115,9 @@ fn say_what_helps(places: &Places, run: &RunId, acted: &Acted) -> Result<(), Fai
     }
     let (journalled, id) = Journalled::find(places, Some(run.as_str()))?;
     let status = view(places, &journalled, &id, now())?;
+    if status.target == format!("outlast/{id}") && acted.tasks.iter().any(|task| task.landed.is_some()) {
+        say(&format!("on {0}; to take it over: git merge {0}", status.target));
+    }
     let run = journalled.core.run(&id);
     let behind = acted.tasks.iter().filter(|task| task.cause.as_deref() == Some("need_not_landed"));
     for (task, with_needs) in behind.filter_map(|task| Some((&task.id, with_needs(run?, &TaskId::new(&task.id))?))) {

@@ -45,11 +45,11 @@ pub(crate) fn perform(given: &Given) -> Result<ExitCode, Failure> {
         let counts: Vec<String> = line.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
         let state = styled(state_style(&line.state), format!("{:<9}", line.state));
         let goes_on = line.reset_at.as_deref().filter(|_| line.state == "parked");
-        let when = if idle.contains(&line.run) { ", once it is resumed" } else { "" };
         let is_past = |at: &str| at.parse::<jiff::Timestamp>().is_ok_and(|at| at <= jiff::Timestamp::now());
-        let goes_on = goes_on.map(|at| match is_past(at) {
-            true => ", due as soon as it is resumed".to_owned(),
-            false => format!(", goes on at {at}{when}"),
+        let goes_on = goes_on.map(|at| match (idle.contains(&line.run), is_past(at)) {
+            (true, true) => ", due as soon as it is resumed".to_owned(),
+            (true, false) => format!(", goes on at {at}, once it is resumed"),
+            (false, _) => format!(", goes on at {at}"),
         });
         let goes_on = goes_on.unwrap_or_default();
         let place = line.repository.as_deref().unwrap_or_default();

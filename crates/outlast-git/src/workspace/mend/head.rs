@@ -8,6 +8,7 @@ use gix::objs::{Kind, TreeRefIter};
 
 use super::{File, LIMIT, Mending};
 use crate::agent_repo::AgentRepo;
+use crate::emptied::is_head;
 use crate::inside::{Folder, Hint};
 use crate::source::Source as _;
 use crate::workspace::restore::Restored;
@@ -138,14 +139,6 @@ impl Mending<'_> {
 enum Stood {
     At(String),
     Detached(ObjectId),
-}
-
-fn is_head(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    match text.strip_prefix(b"ref:") {
-        Some(name) => gix::validate::reference::name(name.trim_ascii().as_bstr()).is_ok(),
-        None => ObjectId::from_hex(text).is_ok(),
-    }
 }
 
 /// Where a line of HEAD's log says that it moved to: a name, none where it was detached; nothing where it stayed.
