@@ -30,12 +30,23 @@ pub struct UserConfig {
 }
 
 /// What no plan may go above; an absent part is no ceiling.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ceiling {
     /// What one run may spend.
     pub budget: Budget,
     /// How many attempts may be live at once.
     pub concurrency: Option<u32>,
+    /// How full the machine's memory may be, in percent, before agents that wait are parked.
+    pub memory_percent: u32,
+}
+
+/// With a tenth of its memory left, a machine still answers.
+const MEMORY_PERCENT_DEFAULT: u32 = 90;
+
+impl Default for Ceiling {
+    fn default() -> Self {
+        Self { budget: Budget::default(), concurrency: None, memory_percent: MEMORY_PERCENT_DEFAULT }
+    }
 }
 
 impl Ceiling {
@@ -75,7 +86,7 @@ pub struct UserChecked {
 
 const TOP: &[&str] = &["account", "ceiling"];
 /// Keys of `[ceiling]`.
-pub(crate) const CEILING: &[&str] = &["budget", "concurrency"];
+pub(crate) const CEILING: &[&str] = &["budget", "concurrency", "memory_percent"];
 
 /// Reads `config.toml`.
 pub fn read_user(source: &Source) -> UserChecked {
@@ -98,6 +109,7 @@ fn read_ceiling(reader: &mut Reader<'_>, table: &Table) -> Ceiling {
     Ceiling {
         budget: read_budget(reader, table).budget,
         concurrency: reader.small(table, "concurrency", 1, CONCURRENCY_MAX).map(|most| most.value),
+        memory_percent: reader.small(table, "memory_percent", 1, 100).map_or(MEMORY_PERCENT_DEFAULT, |most| most.value),
     }
 }
 

@@ -168,6 +168,8 @@ pub enum Command {
     OpenAccount(AccountId),
     /// A person knows that a limit is over: what a run waits for is tried at once.
     TryNow(RunId),
+    /// The machine is short of memory.
+    MakeRoom,
 }
 
 impl Command {
@@ -193,7 +195,7 @@ impl Command {
             | Self::AccountAnswered(account)
             | Self::OpenAccount(account) => Some(Stream::Account(account.clone())),
             Self::LedgerCounted { .. } => Some(Stream::Ledger),
-            Self::Land { .. } | Self::Landing { .. } | Self::Retry { .. } | Self::TryNow(_) => None,
+            Self::Land { .. } | Self::Landing { .. } | Self::Retry { .. } | Self::TryNow(_) | Self::MakeRoom => None,
         }
     }
 }
@@ -290,6 +292,7 @@ impl Core {
             Command::ChangeBudget { run, allowed } => self.admit_budget(now, run, allowed),
             Command::OpenAccount(account) => Ok(self.admit_opening(now, account)),
             Command::TryNow(run) => self.admit_trying(now, &run),
+            Command::MakeRoom => Ok(self.make_room(now).into_iter().collect()),
             Command::Verified { run, task, number, checkpoint, verdict } => {
                 let facts = admit_verdict(self.find(&run, &task)?, number, checkpoint, verdict)?;
                 Ok(facts.into_iter().map(|fact| on_task(now, run.clone(), task.clone(), fact)).collect())

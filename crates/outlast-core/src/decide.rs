@@ -54,6 +54,35 @@ impl Core {
         records
     }
 
+    /// Parks one attempt, as for a hold that takes too long, since memory is short: of those whose request waits, the one that
+    /// would wait longest. One at a time, since what one has taken is only free once its processes have ended.
+    pub(crate) fn make_room(&self, now: Timestamp) -> Option<Record> {
+        let live = || {
+            let runs = self.runs.values().flat_map(|run| run.active().map(move |task| (run, task)));
+            runs.filter_map(|(run, task)| task.attempt().map(|attempt| (run, task, attempt)))
+        };
+        if live().any(|(.., attempt)| matches!(attempt.stage, Stage::Exited(_) | Stage::Ending(_))) {
+            return None;
+        }
+        let waiting = live().filter_map(|(run, task, attempt)| {
+            let held = attempt.held.as_ref().filter(|_| attempt.stage == Stage::Working)?;
+            // What would be back at once makes no room.
+            let opens = self.opens(task, now).map(|(until, ..)| until).filter(|_| run.mode == Mode::Running)?;
+            let is_for_an_account = held.class != Class::OwnBudget;
+            is_for_an_account
+                .then(|| (held.until.map_or(opens, |until| until.max(opens)), run, task, attempt, held.class))
+        });
+        let (_, run, task, attempt, class) = waiting.max_by_key(|(until, ..)| *until)?;
+        let fact = Fact::AttemptEnding { number: attempt.number, reason: EndReason::Limit { class } };
+        Some(Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact })
+    }
+
+    /// Whether a request of any attempt waits.
+    pub fn is_any_held(&self) -> bool {
+        let mut active = self.runs.values().flat_map(Run::active);
+        active.any(|task| task.attempt().is_some_and(|attempt| attempt.held.is_some()))
+    }
+
     fn reopen(&self, now: Timestamp) -> Vec<Record> {
         let due = self.accounts.iter().filter(|(_, window)| window.is_due(now));
         due.map(|(account, _)| Record { at: now, stream: Stream::Account(account.clone()), fact: Fact::AccountOpened })

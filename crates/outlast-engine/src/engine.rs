@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::held_up;
 use crate::home::{GATEWAY_SOCKET, Holder, Home, HomeLock, RepoHome};
 use crate::keys::RunSecret;
+use crate::memory;
 use crate::passed::PassedRefusals;
 use crate::repositories::Repositories;
 use crate::results_again;
@@ -49,6 +50,8 @@ pub struct Setup {
     pub accounts: Vec<Account>,
     /// Whether tasks are started: a command that only lands or parks something leaves that to the next `run` or `resume`.
     pub starts: bool,
+    /// How full the machine's memory may be, in percent, before agents that wait are parked.
+    pub memory_percent: u32,
     /// For a gateway alone: where it listens, and the key that its clients show.
     pub clients: Option<(SocketAddr, String)>,
 }
@@ -88,7 +91,7 @@ impl Engine {
     /// # Errors
     /// [`Error::EngineRunning`]; where the journal is damaged or cannot be written; where a socket cannot be bound.
     pub async fn open(setup: Setup) -> Result<Self, Error> {
-        let Setup { home, repository, spawner, accounts, starts, clients } = setup;
+        let Setup { home, repository, spawner, accounts, starts, memory_percent, clients } = setup;
         let place = repository.as_ref().map_or_else(|| home.gateway(), |r| r.common_dir().to_owned());
         if let Some(repository) = &repository {
             if starts {
@@ -153,6 +156,7 @@ impl Engine {
         lock.describe(&holder)?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), repository = %holder.repository.display(), "an engine begins");
 
+        memory::watch(context.as_ref().filter(|_| starts), memory_percent, &leaving);
         let leave = leaving.clone();
         let gateway = tokio::spawn(gateway.serve(async move { leave.cancelled().await }));
         let store = JournalStore::new(journal, home.journal(), handle.records());

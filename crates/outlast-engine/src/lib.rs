@@ -27,6 +27,7 @@ mod kept;
 mod keys;
 mod left_out;
 mod loops;
+mod memory;
 mod moves;
 mod named;
 mod notes;

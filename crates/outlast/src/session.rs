@@ -29,6 +29,7 @@ impl Session {
             spawner: self.spawner,
             accounts: accounts(&self.user)?,
             starts,
+            memory_percent: self.user.ceiling.memory_percent,
             clients: None,
         };
         Ok(Engine::open(setup).await?)

@@ -277,4 +277,11 @@ pub(super) const LIMITS: &[Key] = &[
 pub(super) const CEILING: &[Key] = &[
     key("budget", Table, None, "{ usd = 100.0 }", "What no run may spend more than; see `budget`."),
     key("concurrency", Integer, None, "10", "How many tasks no plan may have worked on at once more than."),
+    key(
+        "memory_percent",
+        Integer,
+        Some("90"),
+        "80",
+        "How full the machine's memory may be before agents that wait for a provider are parked, one after another.",
+    ),
 ];

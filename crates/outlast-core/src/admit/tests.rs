@@ -354,3 +354,22 @@ fn an_account_that_waits_for_a_person_is_opened_by_one_and_by_nothing_else() {
     let open = "run\n task a quota=max";
     check(open, Command::ShutAccount { account: account(), class: Class::Auth }, "account max shut auth");
 }
+
+#[test]
+fn short_of_memory_one_attempt_at_a_time_is_parked_that_waits_longest() {
+    let two = "run concurrency=3\n task a quota=max\n task b quota=max\n task c quota=max\n a start 1\n b start 1\n c start 1\n \
+               account max closed window_quota 9000";
+    // Who works, or waits for something that has room already, is left alone.
+    check(two, Command::MakeRoom, "");
+    let one = format!("{two}\n a held 1 window_quota 8000");
+    check(&one, Command::MakeRoom, "a ending 1 limit window_quota");
+    check(&one.replace("9000", "500"), Command::MakeRoom, "");
+    check(&format!("{one}\n pause"), Command::MakeRoom, "");
+    check(&one.replace("a held 1 window_quota 8000", "a held 1 own_budget"), Command::MakeRoom, "");
+    let both = format!("{one}\n b held 1 window_quota 9500");
+    check(&both, Command::MakeRoom, "b ending 1 limit window_quota");
+    // What it has taken is not free before its processes have ended.
+    let ending = format!("{both}\n b ending 1 limit window_quota");
+    check(&ending, Command::MakeRoom, "");
+    check(&format!("{ending}\n b ended 1"), Command::MakeRoom, "a ending 1 limit window_quota");
+}

@@ -44,6 +44,7 @@ pub(crate) fn perform(given: Given, gateway: &Gateway) -> Result<ExitCode, Failu
         spawner: session.spawner,
         accounts,
         starts: false,
+        memory_percent: 100,
         clients: Some((listen, key)),
     };
     block_on_one_thread(async move {

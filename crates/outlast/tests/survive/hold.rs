@@ -149,6 +149,40 @@ fn a_parked_agent_goes_on_at_once_when_a_person_says_so() {
     assert_eq!(world.provider.bill().total.refused, 1);
 }
 
+/// Two agents wait for hours, as long as their requests may be held; one works on, for as long as its gate is shut.
+#[test]
+fn where_memory_runs_short_agents_that_wait_are_parked_and_go_on_when_their_limit_ends() {
+    let fault = Fault::Refuse { reason: RefusalKind::WindowQuota, seconds: Some(6) };
+    let when = When { step: Some(2), ..When::default() };
+    let world = World::with_script(Script::default().with_fault(Rule { when, fault, times: Some(1) }));
+    // Whatever is in use here is more than that.
+    let config = std::fs::read_to_string(world.env.config_file()).unwrap();
+    world.env.write_config(&format!("{config}\n[ceiling]\nmemory_percent = 1\n")).unwrap();
+    let plan = Plan::new("land = \"auto\"\nconcurrency = 2\nhold = \"4h\"");
+    let plan = plan.agent_arguments(&["--resume", "{resume}"]);
+    world.plan(&["one", "two"].into_iter().fold(plan, |plan, id| {
+        plan.task(
+            id,
+            &format!("write parts/{id}.txt \"part {id}\\n\"\nrun \"true\""),
+            &format!("writes = [\"parts/{id}.txt\"]"),
+        )
+    }));
+    let run = world.run(&["run", "--yes"]);
+    run.ends(0).says("the memory is almost full").says("it is parked until its limit ends");
+
+    world.all_are("landed");
+    for id in ["one", "two"] {
+        let task = world.task(id);
+        // The plan allows no second try, so none was used.
+        assert_eq!((&task["attempts"], &task["resumed_by"]), (&2.into(), &"session".into()), "{task:#}");
+    }
+    // Nothing was asked for twice but what was refused.
+    let requests = world.provider.model_requests();
+    let asked = [1, 2, 3].map(|step| requests.iter().filter(|entry| entry.step == Some(step)).count());
+    assert_eq!((asked, world.provider.bill().total.refused), ([2, 3, 2], 1));
+    world.nothing_is_left();
+}
+
 /// The clock was hours ahead when the account closed, and has been set right before the next engine.
 #[test]
 fn what_waits_by_a_clock_that_was_set_back_is_tried_at_once() {
