@@ -5,6 +5,8 @@
 //! is passed over; an index that is split over two files is refused. Folders that it folds into one entry (a sparse index)
 //! are unfolded, within limits of their own: a few trees that name one another may be any number of paths.
 
+pub(crate) mod known;
+
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice};
 
@@ -229,6 +231,12 @@ impl AgentIndex {
     /// What git takes for unchanged without a look.
     pub(crate) fn assumed(&self) -> impl Iterator<Item = &BStr> {
         self.entries.iter().filter(|entry| entry.is_assumed && entry.stage == 0).map(|entry| self.path(entry))
+    }
+
+    /// Whether it is a tree, and says nothing that a tree does not.
+    fn is_plain(&self) -> bool {
+        let says_more = |e: &Entry| e.stage > 0 || e.is_empty || e.is_skipped || e.is_assumed;
+        !self.entries.iter().any(says_more)
     }
 
     fn path(&self, entry: &Entry) -> &BStr {

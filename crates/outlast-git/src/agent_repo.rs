@@ -6,17 +6,21 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
 use gix::bstr::{BStr, ByteSlice};
 use gix::objs::Kind;
 
+use crate::agent_index::known::{Contents, Stamp};
 use crate::agent_index::{AgentIndex, INDEX_LIMIT};
 use crate::inside::{Folder, Hint};
+use crate::scan::index::Index;
 use crate::source::{Reader, Source};
 use crate::{Error, Result, oid};
 
+/// The index's name.
+const INDEX: &str = "index";
 /// Largest object of an agent's commit that is copied, in bytes.
 const OBJECT_LIMIT: u64 = 512 << 20;
 /// How much of its packs is copied in all, in bytes: none of them where they hold more.
@@ -111,11 +115,21 @@ impl AgentRepo {
 
     /// Its index; `None` where there is none. The error says why it cannot be read.
     pub(crate) fn index(&self) -> std::result::Result<Option<AgentIndex>, String> {
-        match self.git_dir.read(b"index".as_bstr(), INDEX_LIMIT) {
+        match self.git_dir.read(INDEX.as_bytes().as_bstr(), INDEX_LIMIT) {
             Ok(data) => AgentIndex::parse(&data, self).map(Some).map_err(str::to_owned),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e.to_string()),
         }
+    }
+
+    /// As [`AgentRepo::index`], or what is known of it in `admin` while the file stays the same, beside what `cache` knows.
+    pub(crate) fn staged(&self, admin: &Path, cache: &Index) -> std::result::Result<Option<Contents>, String> {
+        // Told before it is read: what is written meanwhile gives the file another stamp than this.
+        let stamp = self.git_dir.file(INDEX.as_bytes().as_bstr()).ok().and_then(|file| Stamp::of(&file));
+        if let Some(known) = stamp.as_ref().and_then(|stamp| Contents::known(admin, stamp, &self.reader, cache)) {
+            return Ok(Some(known));
+        }
+        Ok(self.index()?.map(|index| Contents::Read { index, stamp }))
     }
 
     /// The commit that an id stands for, through tags.

@@ -12,6 +12,7 @@ use gix::bstr::BString;
 use gix::objs::{Commit, Kind as ObjectKind};
 use outlast_core::{AttemptId, Oid, Timestamp};
 
+use crate::agent_index::known::Contents;
 use crate::agent_repo::AgentRepo;
 use crate::agent_state::AgentState;
 use crate::beside::{Beside, Sources};
@@ -160,6 +161,8 @@ pub(crate) struct Kept {
     copied: Option<ObjectId>,
     found: Found,
     raw: Raw,
+    /// The agent's index, where it could be read.
+    staged: Option<Contents>,
     beside: Beside,
     notes: Vec<Note>,
 }
@@ -184,7 +187,8 @@ impl Workspace {
         Raw::mend(&self.admin)?;
         let index = Index::open(&self.admin, &reader, reader.tree_of(base)?)?;
         let from = From { store, user, reader: &reader, root: &root, base, limit: spec.file_limit };
-        let Kept { tree, head, copied, found, raw, beside, mut notes } = self.keep(&from, &index, &mut batch)?;
+        let Kept { tree, head, copied, found, raw, staged, beside, mut notes } =
+            self.keep(&from, &index, &mut batch)?;
         notes.extend(beside.notes);
         let is_same = tree == parent_tree && AgentState::parse(&reader.message(parent)?) == beside.state;
         let commit = if spec.only_if_changed && spec.parent.is_some() && is_same {
@@ -199,6 +203,9 @@ impl Workspace {
             commit
         };
         raw.save(&self.admin)?;
+        if let (Some(staged), Some(whole)) = (staged, &beside.state.index) {
+            staged.remember(&self.admin, &reader, &index, oid::parse(whole)?)?;
+        }
         index.save(tree, &found.edits, &found.fresh)?;
         nested::remember(&self.admin, beside.nested)?;
 
@@ -233,7 +240,7 @@ impl Workspace {
         };
 
         let copied = kept_head.filter(|head| *head != base);
-        let staged = || agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let staged = || agent.as_ref().map_or(Ok(None), |agent| agent.staged(&self.admin, index));
         let (ahead, staged) = Ahead::look_while(root, index, staged);
         let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
         let put = &mut |data: &[u8]| batch.put(ObjectKind::Blob, data);
@@ -255,7 +262,8 @@ impl Workspace {
         };
         let beside = sources.keep(batch, index, &found, tree)?;
         notes.append(&mut found.notes);
-        Ok(Kept { tree, head, copied, found, raw, beside, notes })
+        let staged = staged.ok().flatten();
+        Ok(Kept { tree, head, copied, found, raw, staged, beside, notes })
     }
 
     /// Opens the working tree's root.

@@ -20,7 +20,7 @@ use std::time::SystemTime;
 use gix::bstr::{BStr, BString, ByteSlice};
 use nix::sys::stat::{FileStat, SFlag};
 
-use crate::agent_index::AgentIndex;
+use crate::agent_index::known::Contents;
 use crate::agent_repo::AgentRepo;
 use crate::checkpoint::{Note, SkipReason};
 use crate::inside::{self, Folder, Hint};
@@ -64,7 +64,7 @@ pub(crate) struct Task<'a> {
 pub(crate) struct Agent<'a> {
     pub(crate) repo: &'a AgentRepo,
     /// Its index as read; the error says why it cannot be.
-    pub(crate) index: &'a std::result::Result<Option<AgentIndex>, String>,
+    pub(crate) index: &'a std::result::Result<Option<Contents>, String>,
 }
 
 /// What a scan found.

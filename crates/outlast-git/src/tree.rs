@@ -182,6 +182,18 @@ pub(crate) fn diff(source: &dyn Source, old: Option<ObjectId>, new: Option<Objec
     Ok(changes)
 }
 
+/// What leads from one tree to another.
+pub(crate) fn edits_between(source: &dyn Source, old: ObjectId, new: ObjectId) -> Result<Edits> {
+    let mut edits = Edits::new();
+    walk_diff(source, Some(old), Some(new), b"".as_bstr(), &mut |visit| {
+        if let Visit::Leaf(path, _, new) = visit {
+            edits.insert(path.to_owned(), new);
+        }
+        Ok(())
+    })?;
+    Ok(edits)
+}
+
 /// The entry at a path; `None` where there is nothing or a folder.
 pub(crate) fn lookup(source: &dyn Source, tree: ObjectId, path: &BStr) -> Result<Option<Leaf>> {
     let mut at = tree;

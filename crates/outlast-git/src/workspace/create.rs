@@ -150,7 +150,7 @@ fn baseline(workspace: &Workspace, store: &Store) -> Result<Baseline> {
         gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, data).map_err(|e| Error::object("new", e))
     };
     let agent = AgentRepo::open(&root, reader.clone(), workspace.admin.join("packs"));
-    let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+    let staged = agent.as_ref().map_or(Ok(None), |agent| agent.staged(&workspace.admin, &index));
     let seen = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
     let found = workspace.scan(&root, &index, &Ahead::look(&root, &index), &reader, seen, None, u64::MAX, &mut hash)?;
     let mut edits = found.edits;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gix::ObjectId;
 use outlast_core::{Oid, RunId, TaskId};
 
-use crate::agent_index::AgentIndex;
+use crate::agent_index::known::Contents;
 use crate::agent_repo::AgentRepo;
 use crate::beside::left;
 use crate::checkpoint::{FILE_LIMIT_DEFAULT, Note};
@@ -70,7 +70,7 @@ pub(super) struct Seen {
     root: Folder,
     index: Index,
     agent: Option<AgentRepo>,
-    staged: std::result::Result<Option<AgentIndex>, String>,
+    staged: std::result::Result<Option<Contents>, String>,
     pub(super) found: Found,
 }
 
@@ -148,7 +148,7 @@ impl Workspace {
         let agent = AgentRepo::open(&root, reader.clone(), self.admin.join("packs"));
         let batch = store.objects().batch()?;
         let head = agent.as_ref().and_then(AgentRepo::head).filter(|head| batch.holds(head));
-        let staged = agent.as_ref().map_or(Ok(None), AgentRepo::index);
+        let staged = agent.as_ref().map_or(Ok(None), |agent| agent.staged(&self.admin, &index));
         let of_agent = agent.as_ref().map(|repo| scan::Agent { repo, index: &staged });
         let found = self.scan(
             &root,

@@ -311,10 +311,19 @@ fn what_a_turn_changes_is_kept_beside_the_cache_which_is_written_anew_only_when_
     }
     std::fs::remove_file(path.join("many/new")).unwrap();
     let kept = caches("since-").pop().unwrap();
-    std::fs::write(&kept, "DIRC rubbish").unwrap();
-    let checkpoint = world.checkpoint_after(&workspace, "t", last.as_ref());
-    is_as_git_sees_it(&checkpoint);
-    assert_eq!(checkpoint.changed.len(), 1, "damaged, it is as good as none");
+    // Zeros where the checksum was, and an id with other bytes: what a crash of the machine may leave.
+    let mut torn = std::fs::read(&kept).unwrap();
+    let len = torn.len();
+    torn[12 + 40] ^= 1;
+    torn[len - 20..].fill(0);
+    let mut checkpoint = last.clone().unwrap();
+    for damaged in [b"DIRC rubbish".to_vec(), torn] {
+        std::fs::write(&kept, damaged).unwrap();
+        checkpoint = world.checkpoint_after(&workspace, "t", last.as_ref());
+        is_as_git_sees_it(&checkpoint);
+        assert_eq!(checkpoint.changed.len(), 1, "damaged, it is as good as none");
+        caches("since-").into_iter().for_each(|other| std::fs::remove_file(other).unwrap());
+    }
 
     for n in 20..60 {
         write(path, &format!("many/{}/{n}", n % 10), "much");

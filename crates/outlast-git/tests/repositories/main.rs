@@ -23,6 +23,7 @@ mod refusals;
 mod restores;
 mod scopes;
 mod sparse;
+mod staged;
 mod workspaces;
 
 #[test]

@@ -123,8 +123,7 @@ impl Since {
             .map_err(|e| Error::State { path: path.clone(), why: e.to_string() })?;
         let mut temp = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write in", folder))?;
         std::io::Write::write_all(&mut temp, &bytes).map_err(Error::io("write", &path))?;
-        // What is torn may pass for one without a checksum.
-        temp.as_file().sync_data().map_err(Error::io("sync", &path))?;
+        // Not synced: torn or lost in a crash of the machine, it is passed over, and the whole cache is true without it.
         temp.persist(&path).map_err(|e| Error::io("write", &path)(e.error))?;
         for old in all(folder)?.into_iter().filter(|old| old.path != path) {
             std::fs::remove_file(&old.path).map_err(Error::io("remove", old.path))?;
@@ -136,7 +135,10 @@ impl Since {
 /// Reads one, with the times of its file; nothing where it is damaged.
 pub(super) fn read(at: &At) -> Option<(State, Since)> {
     let options = gix::index::decode::Options::default();
-    let state = IndexFile::at(&at.path, gix::hash::Kind::Sha1, false, options).ok()?.into_parts().0;
+    let file = IndexFile::at(&at.path, gix::hash::Kind::Sha1, false, options).ok()?;
+    // Zeros in its place pass for one that was not wanted: they are what a crash leaves.
+    file.checksum()?;
+    let state = file.into_parts().0;
     let is = |entry: &gix::index::Entry| (!entry.id.is_null()).then(|| (leaf_of(entry), entry.stat));
     let paths = state.entries().iter().map(|entry| (entry.path(&state).to_owned(), is(entry))).collect();
     Some((state, Since { of: at.of, paths }))
