@@ -13,7 +13,7 @@ use outlast_core::task::{Failure, Task};
 use outlast_core::{AccountId, AgentName, AttemptId, Epoch, Oid, RunId, TaskId, Timestamp};
 use outlast_git::Note;
 use outlast_process::{ShimFile, Spawner, files};
-use tokio::sync::{OwnedMutexGuard, broadcast};
+use tokio::sync::{OnceCell, OwnedMutexGuard, broadcast};
 
 use crate::asks::{AccountInfo, spoken};
 use crate::effects::AGAIN_AFTER;
@@ -57,7 +57,7 @@ pub(crate) struct Context {
     verified: Mutex<BTreeMap<(RunId, TaskId), Oid>>,
     /// The run and tree that `setup` was last run for in the integration worktree.
     set_up: Mutex<Option<(RunId, Oid)>>,
-    plans: Mutex<BTreeMap<RunId, Arc<Plan>>>,
+    plans: Mutex<BTreeMap<RunId, PlanCell>>,
     locks: Mutex<TaskLocks>,
     trees: Mutex<TaskLocks>,
     /// What was said of a run already: it holds for all of its tasks.
@@ -66,6 +66,9 @@ pub(crate) struct Context {
     /// Word of what is held up is left by one at a time.
     leaves_word: Mutex<()>,
 }
+
+/// A run's plan, once it is read.
+type PlanCell = Arc<OnceCell<Arc<Plan>>>;
 
 /// One lock a task: who holds it works on that task alone.
 type TaskLocks = BTreeMap<(RunId, TaskId), Arc<tokio::sync::Mutex<()>>>;
@@ -159,15 +162,15 @@ impl Context {
 
     /// The plan of a run, as it was when the run started.
     pub(crate) async fn plan(&self, run: &RunId) -> Result<Arc<Plan>, Error> {
-        if let Some(plan) = lock(&self.plans).get(run) {
-            return Ok(Arc::clone(plan));
-        }
-        let id = run.clone();
-        let hash = self.engine.look(move |core| core.run(&id).map(|run| run.spec.plan.clone())).await?;
-        let hash = hash.ok_or_else(|| Error::Internal(format!("no run `{run}`")))?;
-        let plan = Arc::new(load_plan(&self.home, &hash)?);
-        lock(&self.plans).insert(run.clone(), Arc::clone(&plan));
-        Ok(plan)
+        let cell = Arc::clone(lock(&self.plans).entry(run.clone()).or_default());
+        // Whoever comes while it is read waits for that: operations that begin together share one copy.
+        let load = async || {
+            let id = run.clone();
+            let hash = self.engine.look(move |core| core.run(&id).map(|run| run.spec.plan.clone())).await?;
+            let hash = hash.ok_or_else(|| Error::Internal(format!("no run `{run}`")))?;
+            load_plan(&self.home, &hash).map(Arc::new)
+        };
+        cell.get_or_try_init(load).await.map(Arc::clone)
     }
 
     /// A task of a plan as it is worked on now: by whom it was given to, where that is another agent than the plan says.

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 use crate::protocol::{Command, Event};
 use crate::{files, socket};
 
+/// How long what a shim says mostly is, in bytes: a connection to each is open for as long as its agent works.
+const LINE_LEN: usize = 512;
+
 /// A connection to one shim: what it says, and commands to it.
 #[derive(Debug)]
 pub struct ShimClient {
@@ -31,7 +34,7 @@ impl ShimClient {
         };
         let stream = connected.await.map_err(failed)?;
         let (reader, commands) = stream.into_split();
-        Ok(Self { events: BufReader::new(reader).lines(), commands })
+        Ok(Self { events: BufReader::with_capacity(LINE_LEN, reader).lines(), commands })
     }
 
     /// The next event; `None` once the shim has left. Dropping the future loses nothing.
