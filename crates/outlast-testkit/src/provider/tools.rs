@@ -60,7 +60,13 @@ fn choose(action: &Action, tools: &[Tool], cwd: Option<&str>) -> Result<(String,
                     &[(PATH, place(path)), (&["old_string", "oldString"], old), (&["new_string", "newString"], new)],
                 ))
             }
-            None => shell(tools, &edit_command(path, old, new)),
+            None => match find(tools, &["apply_patch"]).filter(|tool| tool.parameters.is_null()) {
+                // A patch knows whole lines alone.
+                Some(tool) if old.ends_with('\n') && (new.is_empty() || new.ends_with('\n')) => {
+                    Ok((tool.name.clone(), json!(codex::lines_patch(path, old, new))))
+                }
+                _ => shell(tools, &edit_command(path, old, new)),
+            },
         },
         Action::Read { path } => match find(tools, &["Read", "read_file", "read", "ReadFile"]) {
             Some(tool) => Ok(fill(tool, &[(PATH, place(path))])),

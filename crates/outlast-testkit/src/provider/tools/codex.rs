@@ -10,6 +10,13 @@ pub(super) fn whole_file_patch(path: &str, text: &str) -> String {
     format!("*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch\n")
 }
 
+/// The patch that replaces whole lines of a file; both texts end with a line break, or are empty.
+pub(super) fn lines_patch(path: &str, old: &str, new: &str) -> String {
+    let marked = |mark: char, text: &str| text.lines().map(|line| format!("{mark}{line}\n")).collect::<String>();
+    let (old, new) = (marked('-', old), marked('+', new));
+    format!("*** Begin Patch\n*** Update File: {path}\n@@\n{old}{new}*** End Patch\n")
+}
+
 /// The tools that scripts of the JavaScript tool can call, as they are declared elsewhere.
 pub(super) fn nested_tools() -> Vec<Tool> {
     let command = json!({"properties": {"cmd": {"type": "string"}, "yield_time_ms": {"type": "number"}}});

@@ -107,6 +107,23 @@ fn codex_edits_with_its_shell_exactly() {
 }
 
 #[test]
+fn codex_patches_whole_lines_and_leaves_parts_of_lines_to_its_shell() {
+    let mut codex = conversation("", "<cwd>/w/x</cwd>", &[("exec_command", &["cmd"])]);
+    codex.tools.push(Tool { name: "apply_patch".to_owned(), parameters: Value::Null });
+    let edit = |old: &str, new: &str| {
+        let action = Action::Edit { path: "a.txt".to_owned(), old: old.to_owned(), new: new.to_owned() };
+        call_for(&action, &codex).unwrap()
+    };
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n-two\n+one\n*** End Patch\n";
+    assert_eq!(edit("one\ntwo\n", "one\n"), ("apply_patch".to_owned(), json!(patch)));
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n*** End Patch\n";
+    assert_eq!(edit("one\n", "").1, json!(patch));
+    for (old, new) in [("one", "two\n"), ("one\n", "two")] {
+        assert_eq!(edit(old, new).0, "exec_command");
+    }
+}
+
+#[test]
 fn what_no_offered_tool_can_do_is_an_error() {
     let none = conversation("", "goal", &[("WebSearch", &["query"])]);
     assert!(call_for(&edit(), &none).is_err());
