@@ -217,7 +217,7 @@ fn running(state: &ResearchState, since: Option<&[Changed]>) -> Option<String> {
         });
         if let Some(since) = since {
             text.push('\n');
-            text.push_str(&effect(since));
+            text.push_str(&effect("it was", since));
         }
         text.push_str("\nIt may have done all, a part or nothing of its work. Before you run it again, look whether its effect is there already, in the files and wherever else it acts; run it again only if it is not.");
     }
@@ -230,16 +230,20 @@ fn running(state: &ResearchState, since: Option<&[Changed]>) -> Option<String> {
             "These calls had no result yet when the work stopped; look at the files before you make one again:\n{}",
             others.join("\n")
         );
+        if let Some(since) = since.filter(|_| commands.is_empty()) {
+            text.push('\n');
+            text.push_str(&effect("they were", since));
+        }
     }
     Some(text)
 }
 
-/// What a command that nobody saw the end of has done to the workspace, as far as files tell.
-fn effect(since: &[Changed]) -> String {
+/// What calls that nobody saw the end of have done to the workspace, as far as files tell.
+fn effect(asked: &str, since: &[Changed]) -> String {
     if since.is_empty() {
-        return "No file of the workspace has changed since it was asked for.".to_owned();
+        return format!("No file of the workspace has changed since {asked} asked for.");
     }
-    let mut text = "In the workspace these files have changed since it was asked for:".to_owned();
+    let mut text = format!("In the workspace these files have changed since {asked} asked for:");
     for changed in since.iter().take(EFFECTS_MAX) {
         let _ = write!(text, "\n- {} ({})", in_line(&changed.path, COMMAND_MAX), changed.how.word());
     }

@@ -190,6 +190,26 @@ fn what_a_command_that_was_cut_off_has_done_to_the_files_is_told() {
 }
 
 #[test]
+fn what_an_edit_that_nobody_saw_the_end_of_has_done_to_the_files_is_told() {
+    let call = |tool: &str, about: &str| Unanswered { tool: tool.into(), about: about.into(), ..Unanswered::default() };
+    let mut state =
+        ResearchState { unanswered: vec![call("Edit", "a.md"), call("Edit", "b.md")], ..Default::default() };
+    let changed = [Changed { path: "a.md".into(), how: How::Changed }];
+    let told = last_acts(&state, Some(&changed)).unwrap();
+    assert!(
+        told.ends_with("- Edit a.md\n- Edit b.md\nIn the workspace these files have changed since they were asked for:\n- a.md (changed)"),
+        "{told}"
+    );
+    let told = last_acts(&state, Some(&[])).unwrap();
+    assert!(told.ends_with("\nNo file of the workspace has changed since they were asked for."), "{told}");
+    assert!(!last_acts(&state, None).unwrap().contains("asked for"), "what is not known is not said");
+    // Beside a command it is said once.
+    state.unanswered.push(Unanswered { is_command: true, ..call("Bash", "make") });
+    let told = last_acts(&state, Some(&changed)).unwrap();
+    assert_eq!(told.matches("these files have changed").count(), 1, "{told}");
+}
+
+#[test]
 fn a06_a_session_is_told_what_is_made_within_a_bound() {
     let changed = |n: usize| {
         let one = |at| Changed { path: format!("artifacts/{at:06}.png"), how: How::Added };
