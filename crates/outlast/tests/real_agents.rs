@@ -10,6 +10,8 @@
 mod bench;
 #[path = "real_agents/canary.rs"]
 mod canary;
+#[path = "real_agents/edited.rs"]
+mod edited;
 #[path = "real_agents/evil.rs"]
 mod evil;
 #[path = "real_agents/gate.rs"]
@@ -27,5 +29,7 @@ mod processes;
 mod readopt;
 #[path = "real_agents/takeover.rs"]
 mod takeover;
+#[path = "real_agents/tree.rs"]
+mod tree;
 #[path = "real_agents/work.rs"]
 mod work;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::digest;
-use crate::script::{Action, Scenario, inline_script};
+use crate::script::{Action, Scenario, Turn, inline_script};
 use crate::wire::{Call, Conversation, Item};
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ pub(super) fn position(
     };
     let since = &conversation.items[goal_at.min(conversation.items.len())..];
     let mut progress = progress(since);
-    progress.answered += usize::from(is_told_done(since, &scenario, progress.answered));
+    progress.answered += told_done(since, &scenario);
     Ok(Some(Position {
         scenario,
         conversation: digest(goal.as_bytes()),
@@ -74,25 +74,64 @@ pub(super) fn position(
     }))
 }
 
-/// What a prompt says of a command that was cut off and whose effect is in the files all the same.
-const EFFECT: &str = "files have changed since it was asked for";
+/// What a prompt says of a call that was cut off and whose effect is in the files all the same.
+const EFFECT: &str = "files have changed since ";
+/// What stands before a list of what was done last, for a session that may have lost it.
+const DONE_LAST: &str = "Done last before that";
 
-/// Whether the newest prompt names the command that comes next, and says that it has had an effect: a model that reads so
-/// does not run it again.
-fn is_told_done(items: &[Item], scenario: &Scenario, answered: usize) -> bool {
-    let (_, turn) = scenario.turn(answered);
-    match (items.last(), &turn.action) {
-        (Some(Item::User { text }), Some(Action::Run { command })) => {
-            let told = unquoted(text);
-            // The goal may hold the script itself: what is told of the command stands before what is said of its effect.
-            told.split_once(EFFECT).is_some_and(|(before, _)| {
-                before
-                    .rsplit_once("was running when the work stopped")
-                    .is_some_and(|(_, named)| named.contains(command))
-            })
+/// How many calls the prompts say to be made that the conversation does not know as made: a model that reads so does not
+/// make them again.
+fn told_done(items: &[Item], scenario: &Scenario) -> usize {
+    let mut told = 0;
+    for (at, item) in items.iter().enumerate() {
+        if let Item::User { text } = item {
+            let before = &items[..at];
+            told += usize::from(is_told_done(&unquoted(text), before, scenario, progress(before).answered + told));
         }
-        _ => false,
     }
+    told
+}
+
+/// Whether a prompt says that the call which comes next is made.
+fn is_told_done(told: &str, before: &[Item], scenario: &Scenario, answered: usize) -> bool {
+    let Some(action) = &scenario.turn(answered).1.action else { return false };
+    match action {
+        Action::Run { command } => {
+            effect_of(told, "was running when the work stopped").is_some_and(|(named, _)| named.contains(command))
+        }
+        Action::Edit { path, new: text, .. } | Action::Write { path, text } | Action::Append { path, text } => {
+            let changes_it = |turn: &Turn| turn.action.as_ref().and_then(Action::changes) == Some(path.as_str());
+            // Of a file that was changed before, too, nobody can say which of the changes is told of.
+            let is_first = !scenario.turns().iter().take(answered).any(changes_it);
+            changed_it(told, path) || is_first && lost_it(told, path, before, text)
+        }
+        Action::Read { .. } | Action::Local(_) => false,
+    }
+}
+
+/// What is told of calls that were cut off, after this lead, and of their effect.
+fn effect_of<'a>(told: &'a str, lead: &str) -> Option<(&'a str, &'a str)> {
+    // The goal may hold the script itself: what is told of the call stands before what is said of its effect.
+    let (before, effect) = told.split_once(EFFECT)?;
+    Some((before.rsplit_once(lead)?.1, effect))
+}
+
+/// A call that changes this file was cut off, and the file has changed.
+fn changed_it(told: &str, path: &str) -> bool {
+    let listed =
+        |text: &str, is: &dyn Fn(&str) -> bool| text.lines().skip(1).map_while(|line| line.strip_prefix("- ")).any(is);
+    effect_of(told, "had no result yet when the work stopped").is_some_and(|(named, effect)| {
+        listed(named, &|line| line.ends_with(path)) && listed(effect, &|line| line.starts_with(&format!("{path} (")))
+    })
+}
+
+/// The file was changed, and the conversation that goes on knows of no call that has put this text there.
+fn lost_it(told: &str, path: &str, items: &[Item], text: &str) -> bool {
+    let was_changed =
+        told.rsplit_once(DONE_LAST).is_some_and(|(_, acts)| acts.contains(&format!("- the file {path} was ")));
+    let last = text.lines().last().unwrap_or_default();
+    let puts = |item: &Item| matches!(item, Item::Call(call) if call.argument_texts().contains(last));
+    was_changed && !items.iter().any(puts)
 }
 
 fn mark(text: &str) -> Option<Mark> {

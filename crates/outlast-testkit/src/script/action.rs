@@ -42,6 +42,16 @@ pub enum Action {
     Local(LocalStep),
 }
 
+impl Action {
+    /// The file that it writes, appends to or edits.
+    pub fn changes(&self) -> Option<&str> {
+        match self {
+            Self::Write { path, .. } | Self::Append { path, .. } | Self::Edit { path, .. } => Some(path),
+            Self::Read { .. } | Self::Run { .. } | Self::Local(_) => None,
+        }
+    }
+}
+
 /// A misbehaviour of an agent process, on command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LocalStep {

@@ -83,13 +83,9 @@ impl Scenario {
     pub fn changed_files(&self) -> Vec<&str> {
         let mut files = Vec::new();
         for turn in &self.turns {
-            let Some(Action::Write { path, .. } | Action::Append { path, .. } | Action::Edit { path, .. }) =
-                &turn.action
-            else {
-                continue;
-            };
-            if !files.contains(&path.as_str()) {
-                files.push(path.as_str());
+            let Some(path) = turn.action.as_ref().and_then(Action::changes) else { continue };
+            if !files.contains(&path) {
+                files.push(path);
             }
         }
         files

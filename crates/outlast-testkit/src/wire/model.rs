@@ -15,6 +15,21 @@ pub struct Call {
     pub arguments: Value,
 }
 
+impl Call {
+    /// All texts among the arguments, a line each at least.
+    pub fn argument_texts(&self) -> String {
+        fn texts(value: &Value) -> String {
+            match value {
+                Value::String(text) => format!("{text}\n"),
+                Value::Array(values) => values.iter().map(texts).collect(),
+                Value::Object(values) => values.values().map(texts).collect(),
+                Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+            }
+        }
+        texts(&self.arguments)
+    }
+}
+
 /// One thing said in a conversation, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "item", rename_all = "kebab-case")]

@@ -11,9 +11,11 @@ use std::time::Duration;
 use outlast_journal::JournalReader;
 use outlast_testkit::fixture::{Repo, TestEnv};
 use outlast_testkit::provider::{Background, LogEntry, Provider, Script};
+use outlast_testkit::wire::{Call, Item};
 use serde_json::{Value, json};
 
 use crate::gate::Gate;
+use crate::processes::kill_tree;
 
 /// How long one command may take: the slowest run here needs a minute on two busy cores.
 const RUN_MAX: Duration = Duration::from_secs(280);
@@ -227,6 +229,28 @@ impl Bench {
         entries.into_iter().map(|entry| String::from_utf8_lossy(&body(entry)).into_owned()).collect()
     }
 
+    /// What was said in a request.
+    pub(crate) fn said(&self, entry: &LogEntry) -> Said {
+        let body = serde_json::from_slice(&self.provider.body(entry.number).unwrap()).unwrap();
+        Said(entry.dialect.unwrap().read_request(&body).unwrap().items)
+    }
+
+    /// The workspace of the only task.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.status()["tasks"][0]["workspace"].as_str().unwrap().into()
+    }
+
+    /// The shim of a task's newest attempt.
+    pub(crate) fn shim(&self, task: &str) -> i32 {
+        let pid = self.last_event(task, "spawned")["shim"]["pid"].as_i64().unwrap();
+        i32::try_from(pid).unwrap()
+    }
+
+    /// Kills the agent of a task, its shim and all that either has started.
+    pub(crate) fn kill_agent(&self, task: &str) {
+        kill_tree(self.shim(task));
+    }
+
     /// What an agent's CLI printed in one attempt, both streams.
     pub(crate) fn printed(&self, run: &str, attempt: &str) -> String {
         let folder = self.state().join("attempts").join(run).join(attempt);
@@ -242,6 +266,41 @@ fn gates(root: &Path) -> PathBuf {
 fn canary() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
     format!("sk-canary-{now:x}-{:x}", std::process::id())
+}
+
+/// A conversation as a request tells it, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Said(pub(crate) Vec<Item>);
+
+impl Said {
+    /// All that stands in the user's name.
+    pub(crate) fn by_people(&self) -> String {
+        let texts = self.0.iter().filter_map(|item| match item {
+            Item::User { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The model's calls with their results, where there are any.
+    pub(crate) fn calls(&self) -> Vec<(&Call, Option<&str>)> {
+        let result = |call: &Call| {
+            self.0.iter().find_map(|item| match item {
+                Item::Result { id, text, .. } if *id == call.id => Some(text.as_str()),
+                _ => None,
+            })
+        };
+        let calls = self.0.iter().filter_map(|item| match item {
+            Item::Call(call) => Some((call, result(call))),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    /// Whether a call of the model, of those that have a result, has this text among its arguments.
+    pub(crate) fn has_called(&self, text: &str) -> bool {
+        self.calls().iter().any(|(call, result)| result.is_some() && call.argument_texts().contains(text))
+    }
 }
 
 /// A command that is running.

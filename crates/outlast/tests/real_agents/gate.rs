@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How long an agent may take to get to a gate: the slowest needs 10 s for a start on an idle machine.
-const ARRIVAL_MAX: Duration = Duration::from_secs(150);
+pub(crate) const ARRIVAL_MAX: Duration = Duration::from_secs(150);
 
 pub(crate) struct Gate {
     path: PathBuf,

@@ -1,15 +1,11 @@
 //! An agent is killed with all it started in the middle of a shell command: the next attempt goes on with its session.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-use outlast_testkit::fixture::Repo;
 use outlast_testkit::provider::Script;
-use serde_json::Value;
 
 use crate::bench::{Bench, CLAUDE, CODEX, Cli, GEMINI, KIMI, OPENCODE, QWEN};
-use crate::processes::kill_tree;
+use crate::tree::{self, OF_ALL_KINDS};
 
 fn goes_on_with_its_session(cli: Cli) {
     let Some(bench) = Bench::new(&[cli], Script::default()) else { return };
@@ -26,8 +22,7 @@ fn goes_on_with_its_session(cli: Cli) {
     let run = bench.start(&["run", "--yes"]);
     let held = gate.reached();
     let asked_before = bench.provider.model_requests().len();
-    let shim = bench.last_event("survivor", "spawned")["shim"]["pid"].as_i64().unwrap();
-    kill_tree(i32::try_from(shim).unwrap());
+    bench.kill_agent("survivor");
     drop(held);
     run.ends(0);
 
@@ -44,33 +39,37 @@ fn goes_on_with_its_session(cli: Cli) {
     let requests = bench.provider.model_requests();
     let steps: Vec<_> = requests.iter().filter_map(|entry| entry.step).collect();
     assert_eq!(steps, [1, 2, 2, 3], "what was done is not done again, the command that was killed is");
-    let resumed = bench.bodies(&requests[asked_before..]).remove(0);
-    assert!(resumed.contains("Write it down 007 times"), "the goal is there: {resumed}");
-    assert!(resumed.contains("by the agent"), "and what was done: {resumed}");
-    assert!(resumed.contains("You go on with your task now"), "and the new prompt: {resumed}");
+    let resumed = bench.said(&requests[asked_before]);
+    assert!(resumed.by_people().contains("Write it down 007 times"), "the goal is there: {resumed:#?}");
+    assert!(resumed.has_called("by the agent"), "and what was done: {resumed:#?}");
+    assert!(resumed.by_people().contains("You go on with your task now"), "and the new prompt: {resumed:#?}");
 }
 
 /// A command that has had its effect before it is killed is not run again: whoever resumes is told of both.
 fn does_nothing_twice(cli: Cli) {
     let Some(bench) = Bench::new(&[cli], Script::default()) else { return };
-    let gate = bench.gate("gate");
-    bench.repo.commit_file("README.md", "Nothing yet.\n", "First").unwrap();
+    let [gate, next] = ["gate", "next"].map(|name| bench.gate(name));
+    tree::commit(&bench.repo);
     let task = format!(
-        "[[task]]\nid = \"counter\"\nagent = \"{}\"\nwrites = [\"made.md\", \"counter.txt\"]\nverify = [\"grep -q agent made.md\"]\n\
+        "[[task]]\nid = \"counter\"\nagent = \"{}\"\nwrites = [\"**\"]\nverify = [\"grep -q agent made.md\"]\n\
          goal = '''\nCount to one.\n```outlast-script\nwrite made.md \"by the agent\\n\"\n\
-         run \"printf x >> counter.txt; {}\"\nsay \"Changed: made.md, counter.txt\"\n```\n'''\n",
+         run {OF_ALL_KINDS}; printf x >> counter.txt; {}\nrun {}\nsay \"Changed: made.md, counter.txt\"\n```\n'''\n",
         cli.program,
-        gate.command()
+        gate.command(),
+        next.command()
     );
     bench.plan(&[cli], &task);
     let run = bench.start(&["run", "--yes"]);
     let held = gate.reached();
-    let workspace = bench.status()["tasks"][0]["workspace"].as_str().unwrap().to_owned();
-    let at_the_kill = files(Path::new(&workspace));
-    assert_eq!(at_the_kill["counter.txt"], b"x");
+    let workspace = bench.workspace();
+    let at_the_kill = tree::on_disk(&workspace);
+    tree::has_all_kinds(&at_the_kill);
+    assert_eq!(at_the_kill[Path::new("counter.txt")], tree::file("x"));
     let asked_before = bench.provider.model_requests().len();
-    let shim = bench.last_event("counter", "spawned")["shim"]["pid"].as_i64().unwrap();
-    kill_tree(i32::try_from(shim).unwrap());
+    bench.kill_agent("counter");
+    drop(held);
+    let held = next.reached();
+    let taken_up = tree::on_disk(&workspace);
     drop(held);
     run.ends(0);
 
@@ -80,39 +79,18 @@ fn does_nothing_twice(cli: Cli) {
     assert_eq!(bench.on_target(&status, "counter.txt"), "x", "it was counted once");
     let requests = bench.provider.model_requests();
     let steps: Vec<_> = requests.iter().filter_map(|entry| entry.step).collect();
-    assert_eq!(steps, [1, 2, 3], "the command is not asked for again");
-    let resumed = bench.bodies(&requests[asked_before..]).remove(0);
-    for told in ["Count to one", "by the agent", "printf x >> counter.txt", "have changed since it was asked for"] {
-        assert!(resumed.contains(told), "{told}: {resumed}");
+    assert_eq!(steps, [1, 2, 3, 4], "the command is not asked for again");
+    let resumed = bench.said(&requests[asked_before]);
+    assert!(resumed.has_called("by the agent"), "what was done: {resumed:#?}");
+    let told = resumed.by_people();
+    let told = told.rsplit_once("You go on with your task now").expect("the new prompt is there").1;
+    for fact in ["printf x >> counter.txt", "have changed since it was asked for"] {
+        assert!(told.contains(fact), "{fact}: {told}");
     }
 
     // What was kept of the first attempt, and what the second began with, is the tree of the kill, byte for byte.
-    let mut kept = bench.json(&["log", "--json", "counter"]);
-    kept.retain(|line| line["event"] == "checkpointed");
-    let ended = kept.iter().rfind(|line| line["data"]["number"] == 1).expect("its end is kept");
-    let store = Repo::at(bench.state().join("store.git"));
-    let commit = ended["data"]["commit"].as_str().unwrap();
-    let names = store.text(&["ls-tree", "-r", "--name-only", commit]).unwrap();
-    let in_store = |name: &str| store.git(&["cat-file", "blob", &format!("{commit}:{name}")]).unwrap();
-    let found: BTreeMap<String, Vec<u8>> = names.lines().map(|name| (name.to_owned(), in_store(name))).collect();
-    assert_eq!(found, at_the_kill);
-    let tree = |commit: &Value| {
-        store.text(&["rev-parse", &format!("{}^{{tree}}", commit["data"]["commit"].as_str().unwrap())]).unwrap()
-    };
-    let second: Vec<_> = kept.iter().filter(|line| line["data"]["number"] == 2).map(tree).collect();
-    assert!(second.iter().all(|other| *other == tree(ended)), "nothing else changed: {kept:#?}");
-}
-
-/// Every file of a workspace but the repository's own.
-fn files(workspace: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(workspace).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_name() != ".git" {
-            found.insert(entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
-        }
-    }
-    found
+    assert_eq!(tree::kept_at_the_end(&bench, "counter", 1), at_the_kill);
+    assert_eq!(taken_up, at_the_kill);
 }
 
 #[test]

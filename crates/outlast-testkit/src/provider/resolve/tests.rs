@@ -81,6 +81,39 @@ fn a_command_that_still_runs_is_waited_for_and_counted_once() {
 }
 
 #[test]
+fn a_call_that_was_cut_off_after_its_effect_is_not_made_again() {
+    let goal = "Do it.\n```outlast-script\nedit a.md \"x\" \"xy\"\nread b\n```";
+    let calls = "These calls had no result yet when the work stopped; look at the files:\n- Edit";
+    let effect = "In the workspace these files have changed since they were asked for:\n- ";
+    let answered = |told: &str| place(&[user(goal), user(told)]).0;
+    assert_eq!(answered(&format!("{calls} a.md\n{effect}a.md (changed)\nGo on.")), 1);
+    assert_eq!(answered(&format!("{calls} a.md\nGo on.")), 0, "nothing is told of its effect");
+    assert_eq!(answered(&format!("{calls} a.md\n{effect}b.md (changed)\n")), 0, "another file has changed");
+    assert_eq!(answered(&format!("{calls} b.md\n{effect}a.md (changed)\n")), 0, "another call was cut off");
+    assert_eq!(
+        answered(&format!("{calls} a.md\n{effect}b.md (added)\nDone:\n- a.md (changed)")),
+        0,
+        "it is told of before"
+    );
+}
+
+#[test]
+fn a_change_that_a_session_has_lost_is_not_made_again_where_its_prompt_tells_of_it() {
+    let goal = "Do it.\n```outlast-script\nedit a.md \"x\" \"xy\"\nedit a.md \"y\" \"yz\"\nread b\n```";
+    let told = "Done last before that, in case your memory of it is incomplete:\n- the file a.md was changed";
+    assert_eq!(place(&[user(goal), user(told)]).0, 1);
+    assert_eq!(place(&[user(goal), user(told), call("2", "Edit"), result("2", "x")]).0, 2, "it stays made");
+    assert_eq!(place(&[user(goal), user(&told.replace("a.md", "b.md"))]).0, 0, "another file was changed");
+    let known = [
+        Item::Call(Call { id: "1".to_owned(), name: "Edit".to_owned(), arguments: json!({"new_string": "xy"}) }),
+        result("1", "done"),
+    ];
+    assert_eq!(place(&[&[user(goal)], &known[..], &[user(told)]].concat()).0, 1, "it tells of the one that is known");
+    let cut_off = [known[0].clone(), result("1", "aborted")];
+    assert_eq!(place(&[&[user(goal)], &cut_off[..], &[user(told)]].concat()).0, 0, "nobody says that this one is made");
+}
+
+#[test]
 fn a_prompt_that_opencode_has_quoted_is_read_as_it_was_written() {
     let prompt = "Go.\n```outlast-script\nwrite a \"x \\\"y\\\"\"\n```";
     let quoted = format!("\"{}\"", prompt.replace('"', "\\\""));
