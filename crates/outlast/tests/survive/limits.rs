@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_testkit::fixture::Repo;
-use outlast_testkit::provider::{Fault, RefusalKind, Rule, Script, When};
+use outlast_testkit::provider::{Closing, Fault, RefusalKind, Rule, Says, Script, When};
 use serde_json::Value;
 
 use crate::world::{Plan, World, text};
@@ -308,25 +308,81 @@ fn a20_success_after_a_refusal_and_without_a_change_is_none() {
     world.nothing_is_left();
 }
 
+/// Fifteen agents that would die of a refusal, at once.
+fn fifteen(script: impl Fn(&str) -> String) -> Plan {
+    let plan = Plan::new("land = \"auto\"\nconcurrency = 15").agent_arguments(&["--retries", "0"]);
+    (1..=15)
+        .map(|number| format!("t{number}"))
+        .fold(plan, |plan, id| plan.task(&id, &script(&id), &format!("writes = [\"parts/{id}.txt\"]\nretries = 0")))
+}
+
+#[track_caller]
+fn nobody_noticed(world: &World) {
+    world.all_are("landed");
+    let status = world.status();
+    for task in status["tasks"].as_array().unwrap() {
+        assert_eq!(task["attempts"], 1, "{task:#}");
+    }
+    world.nothing_is_left();
+}
+
+/// Checks the times of requests that a provider does not take: whoever was on the way comes beside the first, and from then on
+/// it is one try after a second, one two seconds after that, then four, and so on until the provider is back.
+#[track_caller]
+fn are_ever_rarer(refused: &[u64], at_once: usize, back_after: Duration) {
+    let first = refused[0];
+    let (beside, later): (Vec<u64>, Vec<u64>) = refused.iter().partition(|at| **at < first + 1000);
+    assert!(beside.len() <= at_once, "{refused:?}");
+    for (place, pair) in [&[first], &later[..]].concat().windows(2).enumerate() {
+        assert!(pair[1] - pair[0] >= 1000 << place, "{refused:?}");
+    }
+    // As many as there is room for, and no fewer than one: each waits twice as long as the one before.
+    let room = (back_after.as_secs() + 1).ilog2() as usize;
+    assert!((1..=room).contains(&later.len()), "{refused:?}");
+}
+
 #[test]
 fn a16_a_provider_that_is_away_is_asked_by_one_request_and_not_by_all() {
-    let away = Rule { when: When { before_seconds: Some(4.0), ..When::default() }, fault: Fault::Drop, times: None };
+    const AWAY: Duration = Duration::from_secs(10);
+    let when = When { before_seconds: Some(AWAY.as_secs_f64()), ..When::default() };
+    let away = Rule { when, fault: Fault::Drop, times: None };
     let world = World::with_script(Script::default().with_fault(away));
-    let mut plan = Plan::new("land = \"auto\"\nconcurrency = 15").agent_arguments(&["--retries", "0"]);
-    let ids: Vec<String> = (1..=15).map(|number| format!("t{number}")).collect();
-    for id in &ids {
-        plan = plan.part(id);
-    }
-    world.plan(&plan);
+    world.plan(&fifteen(|id| format!("write parts/{id}.txt \"part {id}\\n\"")));
     world.run(&["run", "--yes"]).ends(0);
-    world.all_are("landed");
-    for id in &ids {
-        assert_eq!(world.task(id)["attempts"], 1, "{id} never noticed");
-    }
-    let dropped = world.provider.log().iter().filter(|entry| entry.fault.as_deref() == Some("drop")).count();
-    // Those that were on their way, and then one try after 1, 2 and 4 seconds at most.
-    assert!(dropped <= 15 + 4, "{dropped}");
-    world.nothing_is_left();
+    nobody_noticed(&world);
+    let log = world.provider.log();
+    let dropped = log.iter().filter(|entry| entry.fault.as_deref() == Some("drop"));
+    let dropped: Vec<u64> = dropped.map(|entry| entry.arrived_at_ms).collect();
+    are_ever_rarer(&dropped, 15, AWAY);
+}
+
+#[test]
+fn a16_a_provider_that_goes_away_under_fifteen_agents_and_comes_back_meets_them_one_by_one() {
+    const THINKS_MS: u64 = 400;
+    const AWAY: Duration = Duration::from_secs(12);
+    let closing = Closing {
+        name: "away".to_owned(),
+        // Two turns of each, so that all are in the midst of their work.
+        after_requests: 30,
+        seconds: AWAY.as_secs_f64(),
+        reason: RefusalKind::Overload,
+        says: Says::Nothing,
+    };
+    let world = World::with_script(Script { latency_ms: THINKS_MS, closing: vec![closing], ..Script::default() });
+    world.plan(&fifteen(|id| format!("{}write parts/{id}.txt \"part {id}\\n\"", "run \"true\"\n".repeat(4))));
+    world.run(&["run", "--yes"]).ends(0);
+    nobody_noticed(&world);
+
+    let requests = world.provider.model_requests();
+    let (refused, taken): (Vec<_>, Vec<_>) = requests.iter().partition(|entry| entry.window.is_some());
+    let refused: Vec<u64> = refused.iter().map(|entry| entry.arrived_at_ms).collect();
+    are_ever_rarer(&refused, 15, AWAY);
+    // It is back: one, then two more than have been answered, then four.
+    let ends = world.provider.bill().closings[0].ends_at_ms;
+    let mut back: Vec<u64> = taken.iter().map(|entry| entry.arrived_at_ms).filter(|at| *at >= ends).collect();
+    back.sort_unstable();
+    assert!(back[1] - back[0] >= THINKS_MS && back[3] - back[0] >= 2 * THINKS_MS, "{back:?}");
+    assert!(back[7] - back[0] >= 3 * THINKS_MS, "{back:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -37,16 +38,39 @@ fn d01_standard_input_is_at_its_end_from_the_start() {
     world.all_are("landed");
 }
 
+/// Long enough for an agent to have begun on a busy machine: a test of what comes then must not end before it.
+const BEGINS_WITHIN: u64 = 6;
+
 #[test]
 fn d05_an_agent_that_never_says_a_word_failed_at_the_start_after_one_more_try() {
-    // However many tries it has.
-    for retries in [1, 2, 20] {
-        ends_with(&shell("sleep 1000", &format!("retries = {retries}\ntimeout = \"1s\"")), "startup", 2);
-    }
-    ends_with(&shell("sleep 1000", "retries = 0\ntimeout = \"1s\""), "startup", 1);
-    // However short a silence is allowed.
-    let task = ends_with(&shell("sleep 1000", "retries = 20\nidle_timeout = \"1s\""), "startup", 2);
-    assert!(text(&task["detail"]).contains("for 1s after its start (the task's `idle_timeout`)"), "{task:#}");
+    // However many tries it has, and however short a silence is allowed.
+    let cases = [("timeout", 0, 1), ("timeout", 1, 2), ("timeout", 20, 2), ("idle_timeout", 20, 2)];
+    std::thread::scope(|scope| {
+        for (key, retries, attempts) in cases {
+            scope.spawn(move || {
+                let world = World::new();
+                // Each start is a line; so what is ended is an agent that has begun and says nothing.
+                let command = "echo $OUTLAST_ATTEMPT >> $HOME/begun; exec sleep 1000";
+                world.plan(&shell(command, &format!("retries = {retries}\n{key} = \"{BEGINS_WITHIN}s\"")));
+                let asked = Instant::now();
+                world.run(&["run", "--yes"]).ends(5);
+                let took = asked.elapsed();
+                let task = world.task("one");
+                assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"startup".into()), "{task:#}");
+                assert_eq!(task["attempts"], attempts, "{task:#}");
+                let begun = in_home(&world, "begun");
+                let each: Vec<&str> = begun.lines().map(|line| line.rsplit_once('.').unwrap().1).collect();
+                assert_eq!(each, &["1", "2"][..attempts], "each attempt had begun: {begun}");
+                let least = Duration::from_secs(BEGINS_WITHIN * attempts as u64);
+                assert!(took >= least, "it was given {least:?} in all, and ended after {took:?}");
+                if key == "idle_timeout" {
+                    let why = format!("for {BEGINS_WITHIN}s after its start (the task's `idle_timeout`)");
+                    assert!(text(&task["detail"]).contains(&why), "{task:#}");
+                }
+                world.nothing_is_left();
+            });
+        }
+    });
 }
 
 #[test]
@@ -55,17 +79,27 @@ fn d02_one_complaint_is_no_start() {
     let folder = world.env.root().join("programs");
     std::fs::create_dir(&folder).unwrap();
     let program = folder.join("claude");
-    std::fs::write(&program, "#!/bin/sh\necho 'Reading additional input from stdin...' >&2\nexec sleep 1000\n")
-        .unwrap();
+    let complaint = "Reading additional input from stdin...";
+    std::fs::write(&program, format!("#!/bin/sh\necho '{complaint}' >&2\nexec sleep 1000\n")).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     world.env.prepend_path(&folder).unwrap();
     let agent = "[agent.waits]\nkind = \"claude-code\"\naccounts = [\"main\"]";
-    let keys = "agent = \"waits\"\nretries = 0\ntimeout = \"2s\"";
-    world.plan(&Plan::new(&format!("land = \"auto\"\n\n{agent}")).task("one", "", keys));
+    let keys = format!("agent = \"waits\"\nretries = 0\ntimeout = \"{BEGINS_WITHIN}s\"");
+    world.plan(&Plan::new(&format!("land = \"auto\"\n\n{agent}")).task("one", "", &keys));
     world.run(&["run", "--yes"]).ends(5);
     let task = world.task("one");
     assert_eq!((&task["state"], &task["cause"]), (&"failed".into(), &"startup".into()), "{task:#}");
+    let attempts = world.homes()[0].join("attempts").join(text(&world.status()["run"]));
+    let said = fs::read_to_string(attempts.join("one.1/stderr")).unwrap();
+    assert_eq!(said.trim_end(), complaint, "it has complained");
     world.nothing_is_left();
+}
+
+/// A file that an agent of the only task has left in its home.
+fn in_home(world: &World, name: &str) -> String {
+    let homes = world.homes()[0].join("homes").join(text(&world.status()["run"])).join("one");
+    let homes = fs::read_dir(&homes).unwrap().map(|home| home.unwrap().path().join(name));
+    homes.filter_map(|file| fs::read_to_string(file).ok()).collect()
 }
 
 #[test]
