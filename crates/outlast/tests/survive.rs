@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+#[path = "survive/again.rs"]
+mod again;
 #[path = "survive/alone.rs"]
 mod alone;
 #[path = "survive/attacks.rs"]

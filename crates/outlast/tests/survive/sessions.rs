@@ -254,7 +254,7 @@ fn h16_agents_share_no_home_and_leave_the_users_alone() {
 }
 
 #[test]
-fn h09_only_what_failed_runs_again_wherever_it_stands_in_the_plan() {
+fn h09_only_what_failed_is_tried_again() {
     let world = World::new();
     let mut plan = Plan::new("concurrency = 4\nland = \"auto\"");
     for number in 1..=12 {
