@@ -13,6 +13,8 @@ mod alone;
 mod attacks;
 #[path = "survive/budget.rs"]
 mod budget;
+#[path = "survive/cold.rs"]
+mod cold;
 #[path = "survive/commands.rs"]
 mod commands;
 #[path = "survive/damage.rs"]
