@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use outlast_core::reset::{self, End, Said};
 use outlast_core::{Class, Timestamp, Usage};
 
+use crate::asked_again::AskedAgain;
 use crate::opening::{Opening, Unbegun};
 use crate::preface::is_trace;
 use crate::report::{is_about_to_retry, last_line, reported};
@@ -26,8 +27,10 @@ pub enum Event {
     },
     /// A tool call ended.
     ToolEnded,
-    /// The model said something to people.
+    /// The model said something to people, or a program printed a line.
     Text(String),
+    /// All that a program has printed, or the end of it, once nothing more can come.
+    Printed(String),
     /// The CLI waits to send a request again.
     Retry {
         /// The provider's status, where one came.
@@ -96,6 +99,8 @@ pub struct Summary {
     pub retried_for: Option<(Option<u16>, String)>,
     /// How often in a row it said that its provider refuses it, and nothing else between.
     pub refusals: u32,
+    /// The lines in which it says that it asks again since a limit holds, as far as nothing else came between.
+    pub asked_again: AskedAgain,
     /// What the CLI counts as used.
     pub usage: Option<Usage>,
     /// The last lines of error output.
@@ -113,23 +118,23 @@ impl Summary {
                 self.turns += 1;
                 self.provider_error = None;
                 self.rejected = None;
+                self.asked_again.ends();
                 self.goes_on();
             }
             Event::ToolStarted { name, summary } => {
                 self.tools += 1;
+                self.asked_again.ends();
                 self.goes_on();
                 self.last_tool = Some(format!("{name} {summary}").trim_end().to_owned());
             }
             Event::Text(text) => {
-                self.opening.says(text);
-                let line = last_line(text).unwrap_or_default();
-                if is_limit(reported(line)) {
-                    self.refusals = self.refusals.saturating_add(1);
-                } else if !is_about_to_retry(line) {
-                    self.goes_on();
+                match text.contains('\n') {
+                    true => self.asked_again.ends(),
+                    false => self.asked_again.note(text),
                 }
-                self.last_text = Some(text.clone());
+                self.says(text);
             }
+            Event::Printed(text) => self.says(text),
             Event::Retry { status, text } => {
                 self.retries += 1;
                 self.retried_for = Some((*status, text.clone()));
@@ -142,11 +147,13 @@ impl Summary {
             Event::Result { ok, text } => self.result = Some((*ok, text.clone())),
             Event::Complaint(line) => {
                 self.opening.complains(line);
+                self.asked_again.note(line);
                 self.refusals = self.refusals.saturating_add(u32::from(is_limit(reported(line))));
                 self.complains(line);
             }
             Event::Stray(line) => {
                 self.opening.says(line);
+                self.asked_again.note(line);
                 if reported(line).is_some() || broken::is_unreadable(line) {
                     self.complains(line);
                 }
@@ -164,6 +171,18 @@ impl Summary {
             self.complaints.pop_front();
         }
         self.complaints.push_back(line.to_owned());
+    }
+
+    /// Takes up a text for people.
+    fn says(&mut self, text: &str) {
+        self.opening.says(text);
+        let line = last_line(text).unwrap_or_default();
+        if is_limit(reported(line)) {
+            self.refusals = self.refusals.saturating_add(1);
+        } else if !is_about_to_retry(line) {
+            self.goes_on();
+        }
+        self.last_text = Some(text.to_owned());
     }
 
     /// An answer or a tool followed: what was refused before is not what it ends by.

@@ -8,6 +8,7 @@
 
 mod account;
 mod adapter;
+mod asked_again;
 mod brief;
 mod broken;
 mod claude;
@@ -36,12 +37,14 @@ mod reader;
 pub mod refusal;
 mod report;
 mod research;
+mod retries;
 mod spread;
 mod stream;
 mod verdict;
 
 pub use account::ClosingAccount;
 pub use adapter::{Adapter, Capabilities, adapter};
+pub use asked_again::AskedAgain;
 pub use brief::{Brief, Inherit, Key, KeyShape, Session, session_uuid};
 pub use error::Error;
 pub use event::{Event, Summary};

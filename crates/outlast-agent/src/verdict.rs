@@ -130,7 +130,16 @@ fn class_of(status: Option<u16>, text: &str, summary: &Summary) -> Class {
 /// What an agent ended with, where that is nothing but a provider's error: whatever its exit code says, one that has changed
 /// nothing ended by it, and so did one that ran out of time.
 pub(crate) fn last_word(summary: &Summary) -> Option<Verdict> {
-    word_before(summary, Behind::Closing)
+    word_before(summary, Behind::Closing).or_else(|| retries(summary))
+}
+
+/// What it has asked again and again for, where that is all it says by now.
+fn retries(summary: &Summary) -> Option<Verdict> {
+    let (class, line) = summary.asked_again.report()?;
+    // How long a program itself waits, and which of its tries it is, is no end of a limit that a provider has stated.
+    let is_stated = ["reset", "again"].iter().any(|word| line.to_lowercase().contains(word));
+    let report = if is_stated { line.to_owned() } else { String::new() };
+    Some(Verdict::Failed { class, why: shorten(line), report })
 }
 
 /// The same, with as much behind it as may be.

@@ -40,7 +40,7 @@ impl Parse for Plain {
 
     fn end(&mut self, events: &mut Vec<Event>) {
         if let Some(text) = self.text.take() {
-            events.push(Event::Text(text.trim_end().to_owned()));
+            events.push(Event::Printed(text.trim_end().to_owned()));
         }
     }
 }

@@ -250,6 +250,11 @@ async fn watch(
                 patience.note(&output.summary, Instant::now());
             }
             why = over => {
+                // What is refused on its way through the gateway is waited for there, and never said: its limits are another's.
+                if why == Ended::Retrying && context.task_facts(&attempt.id.run, &attempt.id.task).await?.has_asked {
+                    patience.is_answered();
+                    continue;
+                }
                 ended = Some(why);
                 context.note_finding(&attempt.id, format!("{}, so it is ended", why.words()));
                 match &mut client {

@@ -85,7 +85,9 @@ pub(crate) fn of(adapter: &dyn Adapter, task: &plan::Task, output: &Output, left
         (ExitReason::ListenerLost | ExitReason::ShimTerminated, _) => {
             return alone(failed(Class::Vanished, "its shim was ended"));
         }
-        (_, Some(ended @ (Ended::Refused | Ended::NeverBegan))) => return over(ended.class(), ended.words()),
+        (_, Some(ended @ (Ended::Refused | Ended::Retrying | Ended::NeverBegan))) => {
+            return over(ended.class(), ended.words());
+        }
         (ExitReason::Killed, None) => return alone(failed(Class::Vanished, detail)),
         // Not by us: by a person, or by a host that is out of memory.
         (ExitReason::Exited, _) if record.signal == Some(SIGKILL) => {

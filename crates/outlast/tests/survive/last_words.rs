@@ -116,6 +116,50 @@ fn a13_one_that_asks_a_closed_account_again_and_again_is_ended_early_and_parked(
     );
 }
 
+/// Says a line again and again, in half a minute more often than any program that gets on.
+fn says_again(line: &str, stream: &str) -> String {
+    format!("n=0; while :; do n=$((n+1)); echo \"{line}\" {stream}; sleep 0.3; done")
+}
+
+#[test]
+fn a13_one_that_retries_for_a_limit_by_itself_is_ended_early_and_parked_in_whatever_words_it_says_so() {
+    std::thread::scope(|scope| {
+        for (line, stream, cause) in [
+            ("attempt $n: 429 Too Many Requests, retrying in 3s", "", "minute_limit"),
+            ("Retry $n/999 after error: 429 {\\\"error\\\":{\\\"message\\\":\\\"slow down\\\"}}", "", "minute_limit"),
+            ("Rate limited. Waiting 4 s before retry", ">&2", "minute_limit"),
+            ("[12:03:11] WARN retrying ($n/999) after 429", ">&2", "minute_limit"),
+            ("Retry $n: You have hit your session limit", "", "window_quota"),
+        ] {
+            let keys = "timeout = \"10m\"\nidle_timeout = \"10m\"";
+            scope.spawn(move || goes_on(&says_again(line, stream), keys, cause));
+        }
+        // It ran out of time before that was seen, and is not at fault either.
+        scope.spawn(|| {
+            let asks = says_again("attempt $n: 429 Too Many Requests, retrying in 3s", "");
+            goes_on(&asks, "timeout = \"4s\"", "minute_limit");
+        });
+    });
+}
+
+#[test]
+fn a13_one_that_asks_through_the_gateway_may_print_of_retries_for_as_long_as_it_likes() {
+    let world = World::new();
+    let line = "attempt $n: 429 Too Many Requests, retrying in 3s";
+    let script = format!("$0 __agent $1 && n=0; while [ $n -lt 90 ]; do n=$((n+1)); echo \"{line}\"; sleep 0.3; done");
+    let agent = format!(
+        "land = \"auto\"\n\n[agent.own]\nkind = \"command\"\naccounts = [\"main\"]\n\
+         command = [\"sh\", \"-c\", '''{script}''', {:?}, \"{{goal_file}}\"]",
+        env!("CARGO_BIN_EXE_outlast")
+    );
+    let keys = "writes = [\"parts/**\"]\nagent = \"own\"\nretries = 0";
+    world.plan(&Plan::new(&agent).task("one", "write parts/one.txt \"part one\\n\"", keys));
+    world.run(&["run", "--yes"]).ends(0);
+    world.all_are("landed");
+    assert_eq!(world.task("one")["attempts"], 1);
+    world.nothing_is_left();
+}
+
 #[test]
 fn d02_a_program_that_waits_for_its_input_never_began() {
     for says in [
