@@ -443,14 +443,13 @@ fn admit_verdict(
 
 fn admit_attempt(task: &Task, number: u32, epoch: Epoch, news: AttemptNews) -> Result<Option<Fact>, Rejection> {
     let stale = || Rejection::Stale(task.id.clone(), number);
-    let attempt = task
-        .attempt()
-        .filter(|a| a.number == number && a.epoch == epoch || planted(Bug::StaleNewsTaken))
-        .ok_or_else(stale)?;
+    let is_end = matches!(news, AttemptNews::Ended);
+    let is_taken = planted(Bug::StaleNewsTaken) || is_end && planted(Bug::StaleEndTaken);
+    let attempt = task.attempt().filter(|a| a.number == number && a.epoch == epoch || is_taken).ok_or_else(stale)?;
     let ending = matches!(attempt.stage, Stage::Ending(_));
-    if matches!(news, AttemptNews::Ended) {
+    if is_end {
         // Only what was given up can have ended: the reason is on record before the processes are touched.
-        return if ending { Ok(Some(Fact::AttemptEnded { number })) } else { Err(stale()) };
+        return if ending { Ok(Some(Fact::AttemptEnded { number: attempt.number })) } else { Err(stale()) };
     }
     if let AttemptNews::Checkpointed(commit) = news {
         return Ok((task.checkpoint.as_ref() != Some(&commit)).then_some(Fact::Checkpointed { number, commit }));

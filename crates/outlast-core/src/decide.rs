@@ -211,6 +211,10 @@ fn endings(core: &Core, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
         let Phase::Live(attempt) = &task.phase else {
             continue;
         };
+        let stream = || Stream::Task(run.id.clone(), task.id.clone());
+        if matches!(attempt.stage, Stage::Ending(_)) && planted(Bug::EndsUnproven) {
+            records.push(Record { at: now, stream: stream(), fact: Fact::AttemptEnded { number: attempt.number } });
+        }
         let reason = match (&attempt.stage, run.mode) {
             (Stage::Exited(outcome), _) => EndReason::from(outcome),
             (Stage::Working, Mode::Paused | Mode::Stopped) => EndReason::Parked,
@@ -223,7 +227,7 @@ fn endings(core: &Core, run: &Run, now: Timestamp, records: &mut Vec<Record>) {
             _ => continue,
         };
         let fact = Fact::AttemptEnding { number: attempt.number, reason };
-        records.push(Record { at: now, stream: Stream::Task(run.id.clone(), task.id.clone()), fact });
+        records.push(Record { at: now, stream: stream(), fact });
     }
 }
 

@@ -52,6 +52,10 @@ pub enum Bug {
     ShutIgnored,
     /// A task whose agents change nothing is tried again for as long as it has tries.
     EmptyAgain,
+    /// An attempt is over once it is to be ended, before anybody has seen that nothing of it lives.
+    EndsUnproven,
+    /// The end of an attempt before it is taken for the living one's own.
+    StaleEndTaken,
 }
 
 /// Whether this bug is planted in this thread.
@@ -85,7 +89,7 @@ mod garden {
 
     impl Bug {
         /// Every bug that can be planted.
-        pub const ALL: [Self; 23] = [
+        pub const ALL: [Self; 25] = [
             Self::OneTooMany,
             Self::ScopesIgnored,
             Self::QuotaIgnored,
@@ -109,6 +113,8 @@ mod garden {
             Self::StatedIgnored,
             Self::ShutIgnored,
             Self::EmptyAgain,
+            Self::EndsUnproven,
+            Self::StaleEndTaken,
         ];
     }
 }

@@ -21,6 +21,8 @@ pub enum Invariant {
     StateSaysWhatRecordsSay,
     /// Nothing of an older attempt lives when another is launched, and nobody writes while work is checked.
     OneProcessPerTask,
+    /// An attempt is over only once nothing of it lives, and nothing of it can be launched any more.
+    EndProven,
     /// Whatever is launched was on record before.
     RecordBeforeEffect,
     /// No more tasks are worked on than the run allows.

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 use outlast_core::admit::Command;
 use outlast_core::desired::{Operation, OperationKey};
 use outlast_core::driver::{Driver, Effects, Input};
-use outlast_core::{Core, Record, Timestamp};
+use outlast_core::record::Fact;
+use outlast_core::{Core, Record, Stream, Timestamp};
 
 use self::budget::Budgets;
 use self::crash::Crash;
@@ -292,6 +293,11 @@ impl<'a> Simulation<'a> {
             self.shadow.apply(record);
             self.folded += 1;
             self.referee.observe(&self.scenario, record)?;
+            if let (Stream::Task(run, task), Fact::AttemptEnded { number }) = (&record.stream, &record.fact)
+                && let Some(spot) = self.scenario.spot(run, task)
+            {
+                self.world.is_over(spot, *number)?;
+            }
         }
         Ok(())
     }

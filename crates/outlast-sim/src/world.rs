@@ -132,6 +132,16 @@ impl World {
         }
     }
 
+    /// Complains if an attempt is said to be over before it was ended here: something of it may live, or be launched later.
+    pub(crate) fn is_over(&self, spot: Spot, number: u32) -> Result<(), Violation> {
+        let site = self.sites.get(&spot);
+        let is_fenced = site.is_some_and(|site| site.fence >= number);
+        let lives = site.and_then(|site| site.trees.get(&number)).is_some_and(Tree::lives);
+        Invariant::EndProven.holds(is_fenced && !lives, || {
+            format!("{spot:?}: attempt {number} is over, it lives: {lives}, it was ended: {is_fenced}")
+        })
+    }
+
     /// Complains if anything of the task lives, because `wish` needs it at rest.
     pub(crate) fn at_rest(&self, spot: Spot, wish: &str) -> Result<(), Violation> {
         let living = self.sites.get(&spot).and_then(|site| {

@@ -32,6 +32,8 @@ const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::StatedIgnored, 23, StatedEndsKept),
     (Bug::ShutIgnored, 4, ClosedAccountsRespected),
     (Bug::EmptyAgain, 124, TriesKept),
+    (Bug::EndsUnproven, 1, EndProven),
+    (Bug::StaleEndTaken, 166, EndProven),
 ];
 
 #[test]
