@@ -41,5 +41,5 @@ pub use spawner::Spawner;
 pub use spec::{
     ContainmentChoice, FileRules, LaunchSpec, Listener, MARKER_VARIABLE, PORT_PLACEHOLDER, TemplateFile, Timeouts,
 };
-pub use survivors::{Survivor, Trace, kill_survivors, survivors};
+pub use survivors::{Survivor, Trace, end_survivors, kill_survivors, survivors};
 pub use text::OsText;

@@ -81,6 +81,25 @@ fn is_beneath(path: &Path, workspace: &Path) -> bool {
     path.starts_with(workspace) || path.as_os_str().as_bytes() == deleted
 }
 
+/// Kills (SIGKILL) whoever is found, and looks again until nobody is: one that was started while the others were looked for and
+/// killed lives on otherwise. Returns those that are there after `patience`.
+///
+/// # Errors
+/// As [`kill_survivors`], and whatever `find` says.
+pub fn end_survivors(mut find: impl FnMut() -> Result<Vec<Survivor>>, patience: Duration) -> Result<Vec<Survivor>> {
+    let until = Instant::now() + patience;
+    loop {
+        let found = find()?;
+        if found.is_empty() {
+            return Ok(found);
+        }
+        let left = kill_survivors(&found, until.saturating_duration_since(Instant::now()))?;
+        if Instant::now() >= until {
+            return if left.is_empty() { find() } else { Ok(left) };
+        }
+    }
+}
+
 /// Kills exactly these processes (SIGKILL) and waits until they are gone; returns those that were not within `patience`.
 ///
 /// # Errors

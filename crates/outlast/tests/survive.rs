@@ -25,6 +25,8 @@ mod detach;
 mod disk;
 #[path = "survive/elsewhere.rs"]
 mod elsewhere;
+#[path = "survive/fencing.rs"]
+mod fencing;
 #[path = "survive/filling.rs"]
 mod filling;
 #[path = "survive/forty.rs"]

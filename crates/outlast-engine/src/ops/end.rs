@@ -9,7 +9,7 @@ use std::time::Duration;
 use outlast_core::admit::{AttemptNews, Command};
 use outlast_core::record::{EndReason, ShimRef};
 use outlast_core::{AttemptId, Epoch, Oid};
-use outlast_process::{ShimId, Trace, kill_survivors, survivors};
+use outlast_process::{ShimId, Trace, end_survivors, survivors};
 
 use crate::context::Context;
 use crate::error::Error;
@@ -52,9 +52,12 @@ pub(crate) async fn perform(
     let (marker, place) = (marker(context, &id), workspace.clone());
     let left = context
         .blocking(move || {
-            let mut found = survivors(&marker, &place)?;
-            found.retain(|each| !is_contained || each.trace == Trace::Marker || !is_beside_us(each.pid));
-            Ok(kill_survivors(&found, SURVIVORS_PATIENCE)?)
+            let find = || {
+                let mut found = survivors(&marker, &place)?;
+                found.retain(|each| !is_contained || each.trace == Trace::Marker || !is_beside_us(each.pid));
+                Ok(found)
+            };
+            Ok(end_survivors(find, SURVIVORS_PATIENCE)?)
         })
         .await?;
     if !left.is_empty() {
@@ -108,7 +111,7 @@ pub(crate) async fn kill_all(context: &Context, dir: &Path, marker: &str, why: &
     kill_shim(&file.shim, dir, why).await?;
     let (marker, nowhere) = (marker.to_owned(), dir.join("nowhere"));
     let left =
-        context.blocking(move || Ok(kill_survivors(&survivors(&marker, &nowhere)?, SURVIVORS_PATIENCE)?)).await?;
+        context.blocking(move || Ok(end_survivors(|| survivors(&marker, &nowhere), SURVIVORS_PATIENCE)?)).await?;
     if left.is_empty() { Ok(()) } else { Err(Error::Internal(format!("{} processes do not end", left.len()))) }
 }
 

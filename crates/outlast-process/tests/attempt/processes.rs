@@ -57,6 +57,26 @@ pub(crate) const TESTS: &[Test] = &[
             assert_eq!(running.traces(), []);
         });
     }),
+    ("d10_whoever_is_started_while_the_rest_is_looked_for_is_found_as_well", |spawner| {
+        block_on(async {
+            // Each holds a lock that all of them share, and nothing else of it is left once nobody does.
+            let forks = "exec 9>>lock; flock -s 9; echo ready; while :; do setsid sleep 600 & sleep 0.001; done";
+            let mut bench = Bench::new(&format!("setsid sh -c '{forks}' & exec sleep 600"));
+            bench.spec.containment = ContainmentChoice::Subreaper;
+            let mut running = bench.start(spawner).await;
+            running.wrote(6).await;
+            running.shim.kill().unwrap();
+            running.shim.wait_gone().await.unwrap();
+            let left = outlast_process::end_survivors(
+                || outlast_process::survivors(&running.spec.marker, running.workspace()),
+                Duration::from_secs(5),
+            );
+            assert_eq!(left.unwrap(), []);
+            assert_eq!(running.traces(), []);
+            let lock = std::fs::File::open(running.workspace().join("lock")).unwrap();
+            lock.try_lock().expect("one of them lives");
+        });
+    }),
     ("d07_what_a_program_leaves_behind_ends_with_it", |spawner| {
         block_on(async {
             for containment in [ContainmentChoice::Auto, ContainmentChoice::Subreaper] {

@@ -273,7 +273,7 @@ fn shims_below(folder: &Path, found: &mut Vec<(PathBuf, i32)>) {
 }
 
 /// Waits for the end of a process that is none of our children; whether it came in time.
-fn ends_within(pid: i32, patience: Duration) -> bool {
+pub(crate) fn ends_within(pid: i32, patience: Duration) -> bool {
     let Some(pid) = Pid::from_raw(pid) else { return true };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
     let limit = Timespec { tv_sec: i64::try_from(patience.as_secs()).unwrap(), tv_nsec: 0 };
