@@ -1,6 +1,6 @@
 //! One run of thirty tasks while two hundred of its processes are killed with SIGKILL, at moments and in an order that
-//! nobody has chosen: agents, the shims that look after them, the engine with the gateway in the middle of its streams, the
-//! engine in the middle of a checkpoint, and git.
+//! nobody has chosen: agents, which go on with their sessions, the shims that look after them, the engine at any moment, in the
+//! middle of an answer that is streamed, and in the middle of a checkpoint, and git.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use outlast_core::record::{Fact, Stream};
+use outlast_core::record::{Fact, Rung, Stream};
 use outlast_journal::JournalReader;
-use outlast_testkit::provider::{Fault, Rule, Script, When};
+use outlast_testkit::provider::{Ended, Fault, Rule, Script, When};
 
 use crate::kills::{Dice, everything_landed_once};
 use crate::long;
@@ -36,23 +36,33 @@ enum Victim {
     Agent,
     Shim,
     Engine,
+    /// The engine, while an answer goes through its gateway.
+    Answer,
     /// The engine, where it keeps a turn.
     Checkpoint,
     Git,
 }
 
 /// How many of each are killed.
-const DECK: [(Victim, usize); 5] =
-    [(Victim::Agent, 65), (Victim::Shim, 45), (Victim::Engine, 40), (Victim::Checkpoint, 15), (Victim::Git, 35)];
+const DECK: [(Victim, usize); 6] = [
+    (Victim::Agent, 65),
+    (Victim::Shim, 45),
+    (Victim::Engine, 25),
+    (Victim::Answer, 15),
+    (Victim::Checkpoint, 15),
+    (Victim::Git, 35),
+];
 /// How many of each there must have been at the least, however slow the machine is.
 const LEAST: u32 = 5;
+/// How long the provider takes for each frame of an answer, in milliseconds.
+const FRAME: u64 = 30;
 /// Where an engine is when it keeps what an agent has done.
 const KEEPING: [&str; 4] = ["turn_before_checkpoint", "turn_after_checkpoint", "after_checkpoint", "after_answer"];
 
 fn plan(gate: &Path) -> Plan {
     let mut plan = Plan::new("concurrency = 8\nland = \"auto\"");
-    // As real CLIs do when an answer is cut.
-    plan = plan.agent_arguments(&["--retries", "5"]);
+    // As real CLIs do when an answer is cut, and when they are started again.
+    plan = plan.agent_arguments(&["--retries", "5", "--resume", "{resume}"]);
     plan.defaults = "timeout = \"10m\"\nidle_timeout = \"10m\"\nretries = 1\nverify = [\"sh check.sh\"]\n".to_owned();
     for number in 1..=TASKS {
         let id = format!("t{number}");
@@ -121,6 +131,10 @@ impl Hunt<'_> {
                     self.again(None);
                     return true;
                 }
+                Victim::Answer => match self.answers() {
+                    answers if answers.is_empty() => Vec::new(),
+                    answers => return self.cuts(&answers),
+                },
                 Victim::Checkpoint => {
                     let point = KEEPING[usize::try_from(self.dice.roll(KEEPING.len() as u64)).unwrap()];
                     let fault = format!("{point}:{}", 1 + self.dice.roll(3));
@@ -153,6 +167,29 @@ impl Hunt<'_> {
                 return false;
             }
         }
+    }
+
+    /// The numbers of the requests whose answers have begun and are still on their way, by the provider's own log.
+    fn answers(&self) -> Vec<u64> {
+        let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
+        let log = self.world.provider.log().into_iter();
+        let open = log.filter(|entry| entry.ended == Ended::Open && entry.stream && entry.arrived_at_ms + FRAME < now);
+        open.map(|entry| entry.number).collect()
+    }
+
+    /// Kills the engine and starts the next one; whether that cut off one of these answers, which the provider had begun.
+    fn cuts(&mut self, answers: &[u64]) -> bool {
+        self.engine.take().unwrap().kill_9();
+        let is_one = |number: &u64| answers.contains(number);
+        self.world.provider_saw("the end of the answers that were cut off", |log| {
+            log.iter().filter(|entry| is_one(&entry.number)).all(|entry| entry.ended != Ended::Open)
+        });
+        let log = self.world.provider.log();
+        let mut ended = log.iter().filter(|entry| is_one(&entry.number));
+        let is_cut = ended.any(|entry| entry.ended == Ended::ClientGone && entry.status == 200);
+        *self.killed.entry(if is_cut { Victim::Answer } else { Victim::Engine }).or_default() += 1;
+        self.engine = Some(self.world.start(&["resume"]));
+        is_cut
     }
 
     /// Kills the engine and starts the next one, or has the next one kill itself when it passes a point, if it does soon.
@@ -193,8 +230,9 @@ impl Hunt<'_> {
     }
 }
 
-/// Every attempt on record has one start and one end, in this order.
-fn journal_is_sound(path: PathBuf) {
+/// Every attempt on record has one start and one end, in this order; how many of them went on with a session.
+fn journal_is_sound(path: PathBuf) -> u32 {
+    let mut resumed = 0;
     let reader = JournalReader::open(path).unwrap();
     let mut attempts: BTreeMap<(String, u32), (u32, u32)> = BTreeMap::new();
     reader
@@ -202,7 +240,10 @@ fn journal_is_sound(path: PathBuf) {
             let record = outlast_engine::read_record(&entry)?;
             let Stream::Task(_, task) = &record.stream else { return Ok(()) };
             match record.fact {
-                Fact::AttemptStarted { number, .. } => attempts.entry((task.to_string(), number)).or_default().0 += 1,
+                Fact::AttemptStarted { number, rung, .. } => {
+                    attempts.entry((task.to_string(), number)).or_default().0 += 1;
+                    resumed += u32::from(matches!(rung, Rung::Session(_)));
+                }
                 Fact::AttemptEnded { number } => {
                     let (started, ended) = attempts.entry((task.to_string(), number)).or_default();
                     assert_eq!((*started, *ended), (1, 0), "{task}.{number}");
@@ -214,6 +255,7 @@ fn journal_is_sound(path: PathBuf) {
         })
         .unwrap();
     assert!(attempts.values().all(|counts| *counts == (1, 1)), "{attempts:?}");
+    resumed
 }
 
 #[test]
@@ -222,7 +264,7 @@ fn two_hundred_random_kills_of_thirty_tasks_lose_nothing() {
         return;
     }
     let began = Instant::now();
-    let slow = Rule { when: When::default(), fault: Fault::Slow { per_frame_ms: 30 }, times: None };
+    let slow = Rule { when: When::default(), fault: Fault::Slow { per_frame_ms: FRAME }, times: None };
     let world = World::with_script(Script::default().with_fault(slow));
     let gate = world.env.root().join("gate");
     world.plan(&plan(&gate));
@@ -255,6 +297,7 @@ fn two_hundred_random_kills_of_thirty_tasks_lose_nothing() {
         }
     }
     user.is_untouched(&format!("seed {seed}"));
-    journal_is_sound(world.homes()[0].join("journal.db"));
-    eprintln!("seed {seed}: everything has landed after {:?}", began.elapsed());
+    let resumed = journal_is_sound(world.homes()[0].join("journal.db"));
+    eprintln!("seed {seed}: everything has landed after {:?}, {resumed} attempts with a session", began.elapsed());
+    assert!(resumed >= LEAST, "seed {seed}");
 }
