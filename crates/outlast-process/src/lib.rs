@@ -16,6 +16,7 @@ pub mod files;
 mod hold;
 mod launch_file;
 mod listener;
+mod mark;
 pub mod open_files;
 mod protocol;
 mod public;

@@ -1,7 +1,7 @@
 //! Who is left of an attempt on this host: the last look before a successor starts in the same workspace.
 //!
-//! Finds by traces, whatever the containment was: the marker in the environment, or the workspace as working directory or
-//! open file. Killing is the caller's decision, for an editor or a shell of a person leaves the same traces.
+//! Finds by traces, whatever the containment was: the marker in the environment, the mark that is left where that is cleared,
+//! or the workspace as working directory or open file. Killing is the caller's decision, for an editor or a shell of a person leaves the same traces.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 
 use crate::error::{Error, Result};
+use crate::mark;
 use crate::spec::MARKER_VARIABLE;
 use crate::sys::{pidfd, procfs};
 
@@ -31,7 +32,7 @@ pub struct Survivor {
 /// What ties a process to an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trace {
-    /// The marker is in its environment: it was started by the attempt.
+    /// The marker is in its environment, or the mark on it: it was started by the attempt.
     Marker,
     /// Its working directory is in the workspace.
     WorkingDirectory(PathBuf),
@@ -39,19 +40,19 @@ pub enum Trace {
     OpenFile(PathBuf),
 }
 
-/// Every process but the caller with the marker in its environment, or its working directory or an open file beneath
-/// `workspace`; of processes of other users only what the system shows.
+/// Every process but the caller with the marker in its environment or its mark, or its working directory or an open file
+/// beneath `workspace`; of processes of other users only what the system shows.
 ///
 /// # Errors
 /// [`Error::File`] when `/proc` cannot be listed.
 pub fn survivors(marker: &str, workspace: &Path) -> Result<Vec<Survivor>> {
     let entry = [MARKER_VARIABLE.as_bytes(), b"=", marker.as_bytes()].concat();
-    let workspace = real(workspace);
+    let (workspace, mark) = (real(workspace), mark::of(marker));
     let me = std::process::id().cast_signed();
     let pids = procfs::pids().map_err(Error::file("list", Path::new("/proc")))?;
     let traced = |pid: i32| {
         let stat = procfs::stat(pid).ok().filter(|stat| !stat.is_dead())?;
-        let trace = find_trace(pid, &entry, &workspace)?;
+        let trace = find_trace(pid, &entry, mark, &workspace)?;
         Some(Survivor { pid, start_time: stat.start_time, name: procfs::name(pid), trace })
     };
     Ok(pids.into_iter().filter(|pid| *pid != me).filter_map(traced).collect())
@@ -64,8 +65,8 @@ fn real(folder: &Path) -> PathBuf {
     parts.map_or_else(|| folder.to_owned(), |(parent, name)| parent.join(name))
 }
 
-fn find_trace(pid: i32, entry: &[u8], workspace: &Path) -> Option<Trace> {
-    if procfs::has_environment_entry(pid, entry) {
+fn find_trace(pid: i32, entry: &[u8], mark: u64, workspace: &Path) -> Option<Trace> {
+    if procfs::has_environment_entry(pid, entry) || mark::is_on(pid, mark) {
         return Some(Trace::Marker);
     }
     let inside = |path: &Path| is_beneath(path, workspace);

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::containment::{Host, Identity, namespace_flags, settle_namespace};
 use crate::error::{Error, Result};
+use crate::mark;
 use crate::sandbox;
 use crate::shut::Shut;
 use crate::spec::{LaunchSpec, MARKER_VARIABLE, PORT_PLACEHOLDER};
@@ -63,6 +64,7 @@ pub(crate) struct Program<'a> {
     connect_ports: Option<Vec<u16>>,
     landlock: bool,
     shut: Option<&'a Shut>,
+    mark: u64,
 }
 
 /// The program's ends of its output pipes.
@@ -97,7 +99,8 @@ impl<'a> Program<'a> {
             ports.push(port);
         }
         let landlock = host.containment.landlock_abi.is_some();
-        Ok(Self { spec, argv, environment, candidates, connect_ports, landlock, shut: host.shut.as_ref() })
+        let (shut, mark) = (host.shut.as_ref(), mark::of(&spec.marker));
+        Ok(Self { spec, argv, environment, candidates, connect_ports, landlock, shut, mark })
     }
 
     /// Starts the program as the second process of a new pid namespace; returns the first, with which all of it dies.
@@ -163,6 +166,7 @@ impl<'a> Program<'a> {
         send_status(status, &Status::Started(pid))?;
         chdir(&self.spec.cwd).map_err(|errno| Error::file("enter", &self.spec.cwd)(errno.into()))?;
         fork::close_on_exec().map_err(Error::system("mark descriptors close-on-exec"))?;
+        mark::bear(self.mark)?;
         prctl::set_no_new_privs().map_err(Error::system("set no_new_privs"))?;
         capabilities::drop_all().map_err(Error::system("drop capabilities"))?;
         if self.landlock {

@@ -98,6 +98,13 @@ pub(crate) fn has_environment_entry(pid: i32, entry: &[u8]) -> bool {
         .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|each| each == entry))
 }
 
+/// The soft limit of file locks; nothing where it has none.
+pub(crate) fn file_locks_max(pid: i32) -> Option<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// The working directory, where it may be read.
 pub(crate) fn working_directory(pid: i32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/cwd")).ok()

@@ -57,6 +57,26 @@ pub(crate) const TESTS: &[Test] = &[
             assert_eq!(running.traces(), []);
         });
     }),
+    ("d10_what_has_cleared_its_environment_and_left_its_folder_is_found_as_well", |spawner| {
+        block_on(async {
+            // It says so once it has neither; what it becomes then has no output either.
+            let away = "cd / && exec env -i PATH=/usr/bin:/bin sh -c \"echo ready; exec sleep 600 > /dev/null 2>&1\"";
+            let mut bench = Bench::new(&format!("setsid sh -c '{away}' < /dev/null & exec sleep 600"));
+            bench.spec.containment = ContainmentChoice::Subreaper;
+            let mut running = bench.start(spawner).await;
+            running.wrote(6).await;
+            let program = running.next_state().await.agent_pid.unwrap();
+            let daemon = running.traces().into_iter().find(|each| each.pid != program).unwrap();
+            assert_eq!(std::fs::read_link(format!("/proc/{}/cwd", daemon.pid)).unwrap(), std::path::Path::new("/"));
+            let environment = std::fs::read_to_string(format!("/proc/{}/environ", daemon.pid)).unwrap();
+            assert!(!environment.contains(outlast_process::MARKER_VARIABLE), "{environment}");
+            running.shim.kill().unwrap();
+            running.shim.wait_gone().await.unwrap();
+            let left = running.traces();
+            assert_eq!(left.iter().map(|each| each.pid).collect::<Vec<_>>(), [daemon.pid]);
+            assert_eq!(outlast_process::kill_survivors(&left, Duration::from_secs(5)).unwrap(), []);
+        });
+    }),
     ("d10_whoever_is_started_while_the_rest_is_looked_for_is_found_as_well", |spawner| {
         block_on(async {
             // Each holds a lock that all of them share, and nothing else of it is left once nobody does.

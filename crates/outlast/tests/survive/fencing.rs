@@ -133,6 +133,8 @@ fn d07_d10_a_daemon_of_a_killed_shim_is_gone_before_the_next_agent_begins_where_
             Daemon { folder: "/", environment: kept, open: "", does: "" },
             Daemon { folder: "\"$2\"", environment: cleared, open: "", does: "" },
             Daemon { folder: "/", environment: cleared, open: "8>> \"$2/grows.txt\"", does: "" },
+            // All that is left of its origin is what it has inherited.
+            Daemon { folder: "/", environment: cleared, open: "", does: "" },
             // Who is forked while the others are looked for is found as well.
             Daemon { folder: "/", environment: kept, open: "", does: "setsid sleep 1000 &" },
         ] {
