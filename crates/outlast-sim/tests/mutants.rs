@@ -11,7 +11,7 @@ use outlast_sim::{Profile, run};
 const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::OneTooMany, 1, ConcurrencyKept),
     (Bug::ScopesIgnored, 2, ScopesKept),
-    (Bug::QuotaIgnored, 3, ClosedAccountsRespected),
+    (Bug::QuotaIgnored, 2, ClosedAccountsRespected),
     (Bug::WorldsFaultCounts, 1, EndState),
     (Bug::StaleNewsTaken, 6, NewsOfTheLivingOnly),
     (Bug::LandsBeforeNeeds, 2, LandsAfterNeeds),
@@ -20,7 +20,7 @@ const FOUND: &[(Bug, u64, Invariant)] = &[
     (Bug::BatchBlind, 1, NewsOfTheLivingOnly),
     (Bug::DiscardIgnored, 2, NeedsFirst),
     (Bug::BlocksOnlyTheNext, 2, EndState),
-    (Bug::RetryForgotten, 2, WakeInTime),
+    (Bug::RetryForgotten, 3, WakeInTime),
     (Bug::EmptyBlocks, 27, EndState),
     (Bug::ParkedStay, 1, EndState),
     (Bug::SpendForgotten, 4, BilledOnce),

@@ -41,6 +41,8 @@ pub(super) enum Act {
     CheckOut(usize, bool),
     /// Somebody wants to leave who need not wait, or stays after all.
     Park(Parks),
+    /// The machine runs short of memory.
+    MakeRoom,
     /// The wall clock jumps by so many milliseconds.
     Jump(i64),
     /// The faults stop, and everything goes on that was paused.
@@ -51,6 +53,9 @@ pub(super) enum Act {
 const PATIENCE: u64 = 30_000;
 /// How long a checked-out target or a pause lasts.
 const BREAK: (u64, u64) = (5_000, 1_200_000);
+/// How often memory that is short is looked at, and how far apart.
+const SHORTAGE_LOOKS: u64 = 60;
+const SHORTAGE_LOOK: u64 = 10_000;
 /// The farthest that the wall clock jumps.
 const JUMP_MAX: u64 = 7_200_000;
 /// How often everything is asked to land once nothing else is left to do.
@@ -98,6 +103,7 @@ impl Simulation<'_> {
         }
         self.plan_accounts();
         self.plan_leaves();
+        self.plan_shortage();
         let end = self.profile.faults_end;
         self.agenda.at(end, Event::Act(Act::Quiet));
     }
@@ -145,6 +151,16 @@ impl Simulation<'_> {
         }
     }
 
+    /// The machine is short of memory for a while, in which it is looked at again and again: of what is drawn already, too.
+    fn plan_shortage(&mut self) {
+        let soon = self.profile.faults_end / 3;
+        for seed in self.scenario.runs.iter().map(|run| run.spec.seed).filter(|seed| seed % 5 == 3) {
+            for nth in 0..SHORTAGE_LOOKS {
+                self.agenda.at(seed % soon + nth * SHORTAGE_LOOK, Event::Act(Act::MakeRoom));
+            }
+        }
+    }
+
     fn plan_command(&mut self, at: u64) {
         let run = self.rng.index(self.scenario.runs.len());
         let spot = Spot { run, task: self.rng.index(self.scenario.runs[run].tasks.len()) };
@@ -188,6 +204,7 @@ impl Simulation<'_> {
                 }
                 return;
             }
+            Act::MakeRoom => Command::MakeRoom,
             Act::TryNow(run) => Command::TryNow(self.run_id(run)),
             Act::Raise(run, usd_nanos) => self.raise(run, usd_nanos),
             Act::Shut(account) => Command::ShutAccount {
