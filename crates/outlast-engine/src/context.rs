@@ -8,25 +8,26 @@ use std::time::Duration;
 use outlast_agent::{KeyShape, Kind, adapter};
 use outlast_core::admit::Command;
 use outlast_core::desired::OperationKey;
-use outlast_core::plan::{self, AgentSpec, Plan};
+use outlast_core::plan::AgentSpec;
 use outlast_core::task::{Failure, Task};
 use outlast_core::{AccountId, AgentName, AttemptId, Epoch, Oid, RunId, TaskId, Timestamp};
 use outlast_git::Note;
 use outlast_process::{ShimFile, Spawner, files};
-use tokio::sync::{OnceCell, OwnedMutexGuard, broadcast};
+use tokio::sync::{OwnedMutexGuard, Semaphore, broadcast};
 
 use crate::asks::{AccountInfo, spoken};
 use crate::effects::AGAIN_AFTER;
 use crate::error::Error;
 use crate::fill::Fill;
 use crate::held_up;
-use crate::home::{RepoHome, read_if_there, write_file};
+use crate::home::RepoHome;
 use crate::keys::RunSecret;
 use crate::loops::Loops;
 use crate::notes;
 use crate::obstacle::Obstacle;
 use crate::ops::Unshown;
 use crate::passed::PassedRefusals;
+use crate::plans::Plans;
 use crate::repositories::Repositories;
 use crate::room::NoSpace;
 use crate::state_loop::LoopHandle;
@@ -57,7 +58,9 @@ pub(crate) struct Context {
     verified: Mutex<BTreeMap<(RunId, TaskId), Oid>>,
     /// The run and tree that `setup` was last run for in the integration worktree.
     set_up: Mutex<Option<(RunId, Oid)>>,
-    plans: Mutex<BTreeMap<RunId, PlanCell>>,
+    pub(crate) plans: Plans,
+    /// As many as may keep the cores and the disk busy at once.
+    turns: Semaphore,
     locks: Mutex<TaskLocks>,
     trees: Mutex<TaskLocks>,
     /// What was said of a run already: it holds for all of its tasks.
@@ -66,9 +69,6 @@ pub(crate) struct Context {
     /// Word of what is held up is left by one at a time.
     leaves_word: Mutex<()>,
 }
-
-/// A run's plan, once it is read.
-type PlanCell = Arc<OnceCell<Arc<Plan>>>;
 
 /// One lock a task: who holds it works on that task alone.
 type TaskLocks = BTreeMap<(RunId, TaskId), Arc<tokio::sync::Mutex<()>>>;
@@ -115,6 +115,9 @@ pub struct Trouble {
     pub again: bool,
 }
 
+/// Of those on a core, some wait for the disk or for a git that they have started.
+const TURNS_PER_CORE: usize = 4;
+
 /// How many troubles a slow listener may lag behind.
 const TROUBLES_KEPT: usize = 64;
 
@@ -142,7 +145,8 @@ impl Context {
             integration: tokio::sync::Mutex::new(()),
             verified: Mutex::default(),
             set_up: Mutex::default(),
-            plans: Mutex::default(),
+            plans: Plans::default(),
+            turns: Semaphore::new(TURNS_PER_CORE * std::thread::available_parallelism().map_or(1, usize::from)),
             locks: Mutex::default(),
             trees: Mutex::default(),
             told: Mutex::default(),
@@ -158,28 +162,6 @@ impl Context {
             Err(Error::Rejected(outlast_core::admit::Rejection::Stale(..))) => Ok(()),
             answer => answer,
         }
-    }
-
-    /// The plan of a run, as it was when the run started.
-    pub(crate) async fn plan(&self, run: &RunId) -> Result<Arc<Plan>, Error> {
-        let cell = Arc::clone(lock(&self.plans).entry(run.clone()).or_default());
-        // Whoever comes while it is read waits for that: operations that begin together share one copy.
-        let load = async || {
-            let id = run.clone();
-            let hash = self.engine.look(move |core| core.run(&id).map(|run| run.spec.plan.clone())).await?;
-            let hash = hash.ok_or_else(|| Error::Internal(format!("no run `{run}`")))?;
-            load_plan(&self.home, &hash).map(Arc::new)
-        };
-        cell.get_or_try_init(load).await.map(Arc::clone)
-    }
-
-    /// A task of a plan as it is worked on now: by whom it was given to, where that is another agent than the plan says.
-    ///
-    /// # Errors
-    /// Where the plan does not hold it, or the engine has stopped.
-    pub(crate) async fn task(&self, plan: &Plan, run: &RunId, task: &TaskId) -> Result<Option<plan::Task>, Error> {
-        let Some(found) = plan.task(task) else { return Ok(None) };
-        Ok(Some(given_to(found, self.task_facts(run, task).await?.agent)))
     }
 
     /// What is on record about a task, as far as operations need it.
@@ -275,7 +257,7 @@ impl Context {
     /// Who runs in the folder of a launch, once nothing can start there any more that an engine before this one asked for.
     pub(crate) async fn launched(&self, dir: &Path) -> Result<Option<ShimFile>, Error> {
         let dir = dir.to_owned();
-        self.blocking(move || {
+        self.waiting(move || {
             files::settle_launches(&dir)?;
             Ok(files::load_shim(&dir)?)
         })
@@ -352,8 +334,21 @@ impl Context {
         mutex.lock_owned().await
     }
 
-    /// Runs what blocks away from the threads that must not.
+    /// Runs what keeps a core or the disk busy away from the threads that must not. Where many come at once, as when hundreds of
+    /// agents begin, they take turns: all at once, each takes as long as all of them, and the memory of all their threads.
     pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let turn = self.turns.acquire().await;
+        let turn = turn.map_err(|closed| Error::Internal(format!("no turn to work: {closed}")))?;
+        let done = self.waiting(work).await;
+        drop(turn);
+        done
+    }
+
+    /// Runs what mostly waits away from the threads that must not, at once.
+    pub(crate) async fn waiting<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
@@ -451,40 +446,8 @@ impl Context {
     }
 }
 
-/// Reads the plan of this content hash.
-///
-/// # Errors
-/// [`Error::PlanDamaged`], also where it is gone.
-pub fn load_plan(home: &RepoHome, hash: &str) -> Result<Plan, Error> {
-    let path = home.plan(hash);
-    let damaged = |why: String| Error::PlanDamaged { path: path.clone(), why };
-    let bytes = read_if_there(&path)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
-    serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))
-}
-
-/// Keeps the copy of a plan that a run goes by; gives its content hash.
-///
-/// # Errors
-/// Where the file cannot be written.
-pub fn keep_plan(home: &RepoHome, plan: &Plan) -> Result<String, Error> {
-    let text = serde_json::to_vec(plan).map_err(|e| Error::Internal(format!("the plan does not serialise: {e}")))?;
-    let hash = outlast_config::content_hash(plan);
-    write_file(&home.plan(&hash), &text)?;
-    Ok(hash)
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A task as an agent works on it; a model that it names is another agent's.
-pub(crate) fn given_to(task: &plan::Task, agent: AgentName) -> plan::Task {
-    let mut task = task.clone();
-    if task.agent != agent {
-        task.agent = agent;
-        task.model = None;
-    }
-    task
 }
 
 /// The accounts that an agent may use, in order of preference: those it names, or else all, without those that do not

@@ -7,9 +7,9 @@ use outlast_core::task::Phase;
 use outlast_core::{Core, TaskId};
 use outlast_git::word;
 
-use crate::context::load_plan;
 use crate::home::RepoHome;
 use crate::obstacle::checkout;
+use crate::plans::load_plan;
 use crate::same::earlier;
 
 /// `outlast run` of tasks of the plan that a run was of, as that is now where it has been read; `PLAN` stands for one that cannot

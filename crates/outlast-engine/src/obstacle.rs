@@ -11,9 +11,9 @@ use outlast_core::RunId;
 use outlast_core::run::{Mode, Run};
 use outlast_git::quoted;
 
-use crate::context::load_plan;
 use crate::error::Error;
 use crate::home::RepoHome;
+use crate::plans::load_plan;
 use crate::room::{Full, full};
 
 /// The cause of what waits for room on the disk that holds the state.

@@ -14,9 +14,10 @@ use outlast_core::record::{Assigned, RunSpec, TaskSpec};
 use outlast_core::{AccountId, AgentName, Oid, RunId, TaskId};
 
 use crate::asks::AccountInfo;
-use crate::context::{Context, accounts_for, keep_plan};
+use crate::context::{Context, accounts_for};
 use crate::engine::{Account, Engine};
 use crate::error::Error;
+use crate::plans::keep_plan;
 use crate::toolchain::Toolchain;
 
 /// A run that is about to begin.

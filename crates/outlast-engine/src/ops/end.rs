@@ -51,7 +51,7 @@ pub(crate) async fn perform(
     // Where there is no pid namespace, what has left the tree may have outlived it.
     let (marker, place) = (marker(context, &id), workspace.clone());
     let left = context
-        .blocking(move || {
+        .waiting(move || {
             let find = || {
                 let mut found = survivors(&marker, &place)?;
                 found.retain(|each| !is_contained || each.trace == Trace::Marker || !is_beside_us(each.pid));
@@ -110,8 +110,7 @@ pub(crate) async fn kill_all(context: &Context, dir: &Path, marker: &str, why: &
     }
     kill_shim(&file.shim, dir, why).await?;
     let (marker, nowhere) = (marker.to_owned(), dir.join("nowhere"));
-    let left =
-        context.blocking(move || Ok(end_survivors(|| survivors(&marker, &nowhere), SURVIVORS_PATIENCE)?)).await?;
+    let left = context.waiting(move || Ok(end_survivors(|| survivors(&marker, &nowhere), SURVIVORS_PATIENCE)?)).await?;
     if left.is_empty() { Ok(()) } else { Err(Error::Internal(format!("{} processes do not end", left.len()))) }
 }
 

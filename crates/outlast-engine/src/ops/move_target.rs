@@ -48,5 +48,5 @@ async fn until_unlocked(context: &Arc<Context>, key: &OperationKey, target: Stri
         &id,
         format!("`{target}` is checked out and locked (`{place}`): its landing waits {seconds} s for that"),
     );
-    context.blocking(move || Ok(until_let_go(&lock, LOCK_PATIENCE))).await.map(drop)
+    context.waiting(move || Ok(until_let_go(&lock, LOCK_PATIENCE))).await.map(drop)
 }

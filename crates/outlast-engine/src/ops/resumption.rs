@@ -7,11 +7,12 @@ use outlast_core::record::Rung;
 use outlast_core::{Oid, plan};
 use outlast_git::AgentState;
 
-use crate::context::{Context, given_to};
+use crate::context::Context;
 use crate::error::Error;
 use crate::ops::attempt::Attempt;
 use crate::ops::launch::adapter_of;
 use crate::ops::steps::Shown;
+use crate::plans::given_to;
 use crate::{left_out, put_away, research};
 
 /// The account of a task's earlier attempts; empty for a first one.
