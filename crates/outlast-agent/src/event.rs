@@ -9,6 +9,7 @@ use crate::asked_again::AskedAgain;
 use crate::opening::{Opening, Unbegun};
 use crate::preface::is_trace;
 use crate::report::{is_about_to_retry, last_line, reported};
+use crate::retries::{Told, told};
 use crate::{broken, refusal};
 
 /// One thing an agent's output said.
@@ -148,7 +149,12 @@ impl Summary {
             Event::Complaint(line) => {
                 self.opening.complains(line);
                 self.asked_again.note(line);
-                self.refusals = self.refusals.saturating_add(u32::from(is_limit(reported(line))));
+                if is_limit(reported(line)) {
+                    self.refusals = self.refusals.saturating_add(1);
+                } else if told(line) == Told::Else && !is_about_to_retry(line) && !is_trace(line) {
+                    // Many programs log their work where others complain.
+                    self.refusals = 0;
+                }
                 self.complains(line);
             }
             Event::Stray(line) => {

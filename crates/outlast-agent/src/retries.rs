@@ -156,6 +156,7 @@ const NO_LOG: &[&str] = &[
     " added",
     " handled",
     " works",
+    "listening",
 ];
 /// … the names of files …
 const FILES: &[&str] = &[".rs", ".py", ".ts", ".js", ".go", ".md", ".txt", ".toml", ".json"];
@@ -170,7 +171,7 @@ pub(crate) fn told(line: &str) -> Told {
     }
     if reported(line).is_some_and(Class::is_limit) {
         let again = text.to_lowercase();
-        return if says(&again, SENT_AGAIN) || is_counted(&again) { Told::Again } else { Told::Limit };
+        return if says(&again, SENT_AGAIN) || is_numbered(&again) { Told::Again } else { Told::Limit };
     }
     let lower = text.trim().to_lowercase();
     // A line of a log as an object: what it says and how often stands in its fields.
@@ -187,11 +188,13 @@ pub(crate) fn told(line: &str) -> Told {
     let bare = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
     let said = without_names(preface::without(bare).unwrap_or(bare), bare);
     let begins = |words: &[&str]| words.iter().any(|word| begins_with(said, word));
-    let is_retry = begins(RETRIES) || count(said).is_some();
-    if !(is_object || is_retry || begins(FAILURES)) {
+    let is_retry = begins(RETRIES);
+    // What stands in brackets may pass for a log's own.
+    let is_numbered = is_numbered(bare) || is_numbered(said);
+    if !(is_object || is_retry || begins(FAILURES) || is_numbered) {
         return Told::Else;
     }
-    match (names_a_limit(&lower), says(&lower, SENT_AGAIN) || is_counted(own)) {
+    match (names_a_limit(&lower), says(&lower, SENT_AGAIN) || is_numbered) {
         (true, true) => Told::Again,
         (true, false) => Told::Limit,
         (false, true) if is_retry || is_object => Told::Retry,
@@ -240,32 +243,49 @@ fn without_names<'a>(mut said: &'a str, line: &str) -> &'a str {
 fn names_a_limit(text: &str) -> bool {
     let is_apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '.'));
     let is_status = |at: usize| {
+        // The last of 429 steps is none.
+        if ["/", "of"].iter().any(|before| text[..at].trim_end().ends_with(before)) {
+            return false;
+        }
         let after = text[at + 3..].strip_prefix('.').unwrap_or(&text[at + 3..]);
         is_apart(text[..at].chars().next_back()) && is_apart(after.chars().next())
     };
     text.match_indices("429").any(|(at, _)| is_status(at))
-        || says(text, &["rate-limit", "ratelimit", "quota", "limit reached", "limit exceeded", "limit hit"])
+        || says(
+            text,
+            &[
+                "rate-limited",
+                "ratelimited",
+                "ratelimiterror",
+                "quota exceeded",
+                "quota exhausted",
+                "limit reached",
+                "limit exceeded",
+                "limit hit",
+            ],
+        )
         || classify(None, text).is_limit()
 }
 
-/// Whether a text says anywhere which of how many tries it is: `7/10`, `7 of 10`.
-fn is_counted(text: &str) -> bool {
-    text.char_indices()
-        .filter(|(at, c)| c.is_ascii_digit() && !text[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '.'))
-        .any(|(at, _)| count(&text[at..]).is_some())
+/// Whether a text begins with which of how many tries it is, and goes on with the limit at once: `7/10] 429 Too Many Requests`.
+/// What is counted otherwise may be anything: steps of a build, requests of a load test.
+fn is_numbered(text: &str) -> bool {
+    let Some(end) = count(text) else { return false };
+    let rest = text[end..].trim_start_matches(|c: char| !c.is_alphanumeric());
+    rest.starts_with("429") || reported(rest).is_some_and(Class::is_limit)
 }
 
-/// Which of how many tries it is, where a text begins with that; small numbers, in their order.
-fn count(text: &str) -> Option<(u32, u32)> {
+/// Where the count ends that a text begins with: which of how many tries it is, in small numbers and in their order.
+fn count(text: &str) -> Option<usize> {
     let number = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         Some((text[..end].parse::<u32>().ok().filter(|number| *number < 1000)?, end))
     };
     let (first, end) = number(text)?;
-    let rest = text[end..].strip_prefix('/').or_else(|| text[end..].strip_prefix(" of "))?;
-    let (last, end) = number(rest.trim_start())?;
-    let is_apart = !rest.trim_start()[end..].starts_with(|c: char| c.is_alphanumeric() || c == '/');
-    (is_apart && first <= last).then_some((first, last))
+    let rest = text[end..].strip_prefix('/').or_else(|| text[end..].strip_prefix(" of "))?.trim_start();
+    let (last, end) = number(rest)?;
+    let is_apart = !rest[end..].starts_with(|c: char| c.is_alphanumeric() || c == '/');
+    (is_apart && first <= last).then(|| text.len() - rest.len() + end)
 }
 
 #[cfg(test)]
@@ -340,6 +360,15 @@ mod tests {
             "> attempt 7: 429 Too Many Requests, retrying in 3s",
             "# Rate limited: retry 3/10",
             "commit 4a5b6c7: retry after 429, attempt 2",
+            "[17/429] Building CXX object CMakeFiles/app.dir/m17.cpp.o",
+            "[17/429] items migrated",
+            "[41/900] Building CXX object source/ratelimit/CMakeFiles/limit.dir/a.cc.o",
+            "[41/900] Building CXX object util/rate_limiter.cc.o",
+            "[40/500] Linking quota_tool_40",
+            "waiting for the quota service to start (35/60)",
+            "Attempt 3 of 429",
+            "Request 51/90: 429 Too Many Requests",
+            "Server listening, rate limit 10/min, retry window 60 s",
             "rate_limit_test.go:12: retry 3/10 after 429",
             "retry-limit-429.txt",
             "Compiling retry v0.429.0 (3/10)",

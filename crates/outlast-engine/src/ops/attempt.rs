@@ -251,7 +251,8 @@ async fn watch(
             }
             why = over => {
                 // What is refused on its way through the gateway is waited for there, and never said: its limits are another's.
-                if why == Ended::Retrying && context.task_facts(&attempt.id.run, &attempt.id.task).await?.has_asked {
+                let is_for_a_limit = matches!(why, Ended::Refused | Ended::Retrying);
+                if is_for_a_limit && context.task_facts(&attempt.id.run, &attempt.id.task).await?.has_asked {
                     patience.is_answered();
                     continue;
                 }

@@ -111,6 +111,9 @@ impl Patience {
     pub(crate) const fn is_answered(&mut self) {
         self.retries = None;
         self.retried = None;
+        if matches!(self.since, Some((Ended::Refused, _))) {
+            self.since = None;
+        }
     }
 
     /// When it is waited for no longer, and why; nothing while it gets on.

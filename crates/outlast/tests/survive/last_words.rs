@@ -143,19 +143,40 @@ fn a13_one_that_retries_for_a_limit_by_itself_is_ended_early_and_parked_in_whate
 }
 
 #[test]
-fn a13_one_that_asks_through_the_gateway_may_print_of_retries_for_as_long_as_it_likes() {
+fn a13_one_that_asks_through_the_gateway_may_print_of_limits_for_as_long_as_it_likes() {
+    let gets_on = |says: &str| {
+        let world = World::new();
+        let script = format!("$0 __agent $1 && n=0; while [ $n -lt 90 ]; do n=$((n+1)); {says}; sleep 0.3; done");
+        let agent = format!(
+            "land = \"auto\"\n\n[agent.own]\nkind = \"command\"\naccounts = [\"main\"]\n\
+             command = [\"sh\", \"-c\", '''{script}''', {:?}, \"{{goal_file}}\"]",
+            env!("CARGO_BIN_EXE_outlast")
+        );
+        let keys = "writes = [\"parts/**\"]\nagent = \"own\"\nretries = 0";
+        world.plan(&Plan::new(&agent).task("one", "write parts/one.txt \"part one\\n\"", keys));
+        world.run(&["run", "--yes"]).ends(0);
+        world.all_are("landed");
+        assert_eq!(world.task("one")["attempts"], 1, "{says}");
+        world.nothing_is_left();
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| gets_on("echo \"attempt $n: 429 Too Many Requests, retrying in 3s\""));
+        // What a client shows of the limiter that the agent has written.
+        scope.spawn(|| gets_on("echo \"< HTTP/1.1 429 Too Many Requests\" >&2"));
+    });
+}
+
+#[test]
+fn a13_one_that_logs_its_work_as_errors_is_not_ended_for_what_it_has_met_before() {
     let world = World::new();
-    let line = "attempt $n: 429 Too Many Requests, retrying in 3s";
-    let script = format!("$0 __agent $1 && n=0; while [ $n -lt 90 ]; do n=$((n+1)); echo \"{line}\"; sleep 0.3; done");
-    let agent = format!(
-        "land = \"auto\"\n\n[agent.own]\nkind = \"command\"\naccounts = [\"main\"]\n\
-         command = [\"sh\", \"-c\", '''{script}''', {:?}, \"{{goal_file}}\"]",
-        env!("CARGO_BIN_EXE_outlast")
-    );
-    let keys = "writes = [\"parts/**\"]\nagent = \"own\"\nretries = 0";
-    world.plan(&Plan::new(&agent).task("one", "write parts/one.txt \"part one\\n\"", keys));
+    let refused = "for n in 1 2 3; do for m in 1 2 3 4 5 6 7 8 9 10 11; do echo \"429 Too Many Requests\" >&2; done";
+    let script =
+        format!("{refused}; sleep 0.3; echo \"INFO step $n: edited src/m$n.c\" >&2; done; echo done > one.txt");
+    let agent =
+        format!("land = \"auto\"\n\n[agent.own]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", '''{script}''']");
+    let keys = "writes = [\"one.txt\"]\nagent = \"own\"\nretries = 0\nverify = [\"test -s one.txt\"]";
+    world.plan(&Plan::new(&agent).task("one", "say \"it\"", keys));
     world.run(&["run", "--yes"]).ends(0);
-    world.all_are("landed");
     assert_eq!(world.task("one")["attempts"], 1);
     world.nothing_is_left();
 }
