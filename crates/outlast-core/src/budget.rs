@@ -55,6 +55,21 @@ pub struct Estimate {
     pub tokens: u64,
 }
 
+impl Estimate {
+    /// The parts that count for an exchange that came to this: all where its answer broke off, since more may be billed than
+    /// it had counted, and else what is not known of it.
+    #[must_use]
+    pub fn where_unknown(self, usage: &Usage) -> Self {
+        if usage.cut > 0 {
+            return self;
+        }
+        Self {
+            usd_nanos: self.usd_nanos.filter(|_| usage.unpriced > 0),
+            tokens: if usage.unmetered > 0 { self.tokens } else { 0 },
+        }
+    }
+}
+
 /// Money and tokens, summed up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {

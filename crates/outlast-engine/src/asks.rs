@@ -167,8 +167,8 @@ impl Asks {
         };
         let was_reserved = self.allowance.settled(exchange_id, &open.account, tokens);
         let mut command = command.filter(|_| open.generates)?;
-        if let Command::Exchanged { reserved: Some(reserved), .. } = &mut command {
-            *reserved = was_reserved.unwrap_or_default();
+        if let Command::Exchanged { reserved: Some(reserved), usage, .. } = &mut command {
+            *reserved = was_reserved.unwrap_or_default().where_unknown(usage);
         }
         Some(command)
     }

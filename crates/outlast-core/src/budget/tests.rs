@@ -54,6 +54,17 @@ fn i10_what_stays_unknown_counts_as_it_was_reserved_or_as_the_dearest() {
 }
 
 #[test]
+fn of_an_exchange_only_what_is_not_known_counts_as_what_was_reserved() {
+    let complete = |unpriced, unmetered| Usage { unpriced, unmetered, exchanges: 1, ..Usage::default() };
+    let was = wants(5 * CENT, 70);
+    // A model without a price: its tokens are known.
+    assert_eq!(was.where_unknown(&complete(1, 0)), wants(5 * CENT, 0));
+    assert_eq!(was.where_unknown(&complete(1, 1)), was);
+    assert_eq!(was.where_unknown(&complete(0, 0)), Estimate { usd_nanos: None, tokens: 0 });
+    assert_eq!(was.where_unknown(&Usage { cut: 1, ..complete(1, 0) }), was, "it broke off");
+}
+
+#[test]
 fn i11_twenty_turns_of_a_cached_context_are_cheap() {
     let mut purse = purse(Some(20 * CENT), Some(60_000));
     for _ in 0..20 {

@@ -94,16 +94,19 @@ fn i10_money_cannot_be_kept_without_a_price_and_says_so() {
     let budget = &world.status()["budget"];
     assert_eq!(budget["usd_used"], Value::Null, "unknown is not zero: {budget:#}");
     assert!(budget["unpriced"].as_u64() > Some(0) && budget["tokens_left"].as_u64() < Some(1_000_000), "{budget:#}");
+    // Its tokens are known, and those that were reserved for it are none that it took.
+    assert_eq!(budget["unmetered"], 0, "{budget:#}");
+    assert!(budget["tokens_counted"].as_u64() <= budget["tokens_used"].as_u64(), "{budget:#}");
     world.all_are("landed");
 }
 
 #[test]
 fn tokens_are_kept_too_and_whoever_has_an_answer_ends_its_turn() {
     let world = World::new();
-    world.plan(&plan("land = \"auto\"\nconcurrency = 4\nbudget = { tokens = 12_000 }", 8, "a-model-nobody-knows"));
+    world.plan(&plan("land = \"auto\"\nconcurrency = 4\nbudget = { tokens = 6_000 }", 8, "a-model-nobody-knows"));
     world.run(&["run", "--yes"]).ends(7).says("tokens are used");
     let budget = &world.status()["budget"];
-    assert!(budget["tokens_counted"].as_u64() <= Some(12_000), "{budget:#}");
+    assert!(budget["tokens_counted"].as_u64() <= Some(6_000), "{budget:#}");
     assert_eq!(budget["reached"]["lack"], "tokens");
     world.run(&["budget", "--json", "--tokens", "10000000"]).ends(0);
     world.run(&["resume"]).ends(0);
