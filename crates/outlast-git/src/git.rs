@@ -208,19 +208,25 @@ impl Call {
         Ok(Answer { output, command: self.shown.join(" ") })
     }
 
-    /// Runs to the end and hands over standard output; any other exit status than 0 is an error.
-    ///
-    /// One that only reads, and so holds no lock of ours, runs again when something has killed it: nothing but its answer
-    /// was lost.
-    pub(crate) fn ok(mut self) -> Result<Vec<u8>> {
-        let only_reads = self.stdin.is_none() && self.input.is_none();
+    /// Runs one that only reads to the end, whatever the exit status, and again when something has killed it: nothing but its
+    /// answer was lost.
+    pub(crate) fn read(mut self) -> Result<Answer> {
         let mut answer = self.run_once()?;
         for _ in 1..READS_MAX {
-            if !only_reads || answer.code().is_some() {
+            if answer.code().is_some() {
                 break;
             }
             answer = self.run_once()?;
         }
+        Ok(answer)
+    }
+
+    /// Runs to the end and hands over standard output; any other exit status than 0 is an error.
+    ///
+    /// One that is given nothing, and so holds no lock of ours, only reads, as [`Call::read`] does.
+    pub(crate) fn ok(self) -> Result<Vec<u8>> {
+        let only_reads = self.stdin.is_none() && self.input.is_none();
+        let answer = if only_reads { self.read()? } else { self.run()? };
         if answer.output.status.success() { Ok(answer.output.stdout) } else { Err(answer.into_error()) }
     }
 }
@@ -279,6 +285,7 @@ mod tests {
         let runs = |name: &str| folder.path().join(name);
         let call = |name: &str| git.in_checkout(folder.path()).env("RUNS", runs(name)).arg("config");
         assert_eq!(call("reads").ok().unwrap(), b"read\n");
+        assert_eq!(call("asked").read().unwrap().stdout(), b"read\n");
         let lock = Lock::acquire(&folder.path().join("lock")).unwrap();
         assert!(call("writes").holding(&lock).unwrap().ok().is_err());
         assert_eq!(std::fs::read_to_string(runs("writes")).unwrap(), "\n", "it ran once");

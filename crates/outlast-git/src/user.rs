@@ -188,7 +188,7 @@ impl UserRepo {
             .in_checkout(&self.root)
             .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
             .arg(asked)
-            .run()?;
+            .read()?;
         let said = String::from_utf8_lossy(answer.stdout()).trim().to_owned();
         if answer.code() == Some(0) { Ok(Oid::new(said)) } else { Err(Refusal::NotACommit(name.to_owned()).into()) }
     }

@@ -201,7 +201,7 @@ impl UserRepo {
     /// # Errors
     /// Git refuses, or cannot be started.
     pub fn is_ignored(&self, path: &str) -> Result<bool> {
-        let answer = self.git.in_checkout(&self.root).args(["check-ignore", "--quiet", "--", path]).run()?;
+        let answer = self.git.in_checkout(&self.root).args(["check-ignore", "--quiet", "--", path]).read()?;
         match answer.code() {
             Some(0) => Ok(true),
             // 1: it is not (git-check-ignore).

@@ -133,7 +133,7 @@ fn check_config(common_dir: &Path) -> Result<()> {
 
 /// Asks git whether it works here at all: it checks the owner and the format.
 fn check_with_git(git: &Git, root: &Path) -> Result<()> {
-    let answer = git.in_checkout(root).args(["rev-parse", "--is-bare-repository"]).run()?;
+    let answer = git.in_checkout(root).args(["rev-parse", "--is-bare-repository"]).read()?;
     match answer.stdout().trim_ascii() {
         b"false" if answer.code() == Some(0) => Ok(()),
         b"true" if answer.code() == Some(0) => Err(Refusal::Bare(root.to_owned()).into()),
