@@ -33,9 +33,10 @@ impl AskedAgain {
         self.times
     }
 
-    /// Takes up a line of either output.
-    pub(crate) fn note(&mut self, line: &str) {
-        match told(line) {
+    /// Takes up a line of either output; what it says of a limit and a retry.
+    pub(crate) fn note(&mut self, line: &str) -> Told {
+        let said = told(line);
+        match said {
             Told::Again if self.is_countdown(line) => line.clone_into(&mut self.line),
             Told::Again => {
                 line.clone_into(&mut self.line);
@@ -49,6 +50,7 @@ impl AskedAgain {
             Told::Retry | Told::Nothing => {}
             Told::Else => self.ends(),
         }
+        said
     }
 
     /// Something else has happened.
@@ -99,7 +101,7 @@ mod tests {
     /// What a row of lines comes to.
     fn times(lines: &[&str]) -> u32 {
         let mut again = AskedAgain::default();
-        lines.iter().for_each(|line| again.note(line));
+        lines.iter().for_each(|line| _ = again.note(line));
         again.times()
     }
 
@@ -127,9 +129,9 @@ mod tests {
     fn a13_a_countdown_is_one_wait() {
         let ticks: Vec<String> = (0..60).rev().map(|left| format!("Rate limited. Retrying in {left}s")).collect();
         let mut again = AskedAgain::default();
-        ticks.iter().for_each(|tick| again.note(tick));
+        ticks.iter().for_each(|tick| _ = again.note(tick));
         assert_eq!(again.times(), 1);
-        ticks.iter().for_each(|tick| again.note(tick));
+        ticks.iter().for_each(|tick| _ = again.note(tick));
         assert_eq!(again.times(), 2);
         let tries: Vec<String> = (1..40).map(|number| format!("attempt {number}: 429, retrying in 3s")).collect();
         assert_eq!(times(&tries.iter().map(String::as_str).collect::<Vec<_>>()), 39);
@@ -152,7 +154,7 @@ mod tests {
     fn a13_the_last_line_of_a_row_says_what_it_is_refused_for() {
         let of = |line: &str| {
             let mut again = AskedAgain::default();
-            (0..3).for_each(|_| again.note(line));
+            (0..3).for_each(|_| _ = again.note(line));
             again.report().map(|(class, line)| (class, line.to_owned()))
         };
         let minute = "attempt 7: 429 Too Many Requests, retrying in 3s";

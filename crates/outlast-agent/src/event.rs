@@ -9,7 +9,7 @@ use crate::asked_again::AskedAgain;
 use crate::opening::{Opening, Unbegun};
 use crate::preface::is_trace;
 use crate::report::{is_about_to_retry, last_line, reported};
-use crate::retries::{Told, told};
+use crate::retries::Told;
 use crate::{broken, refusal};
 
 /// One thing an agent's output said.
@@ -131,7 +131,7 @@ impl Summary {
             Event::Text(text) => {
                 match text.contains('\n') {
                     true => self.asked_again.ends(),
-                    false => self.asked_again.note(text),
+                    false => _ = self.asked_again.note(text),
                 }
                 self.says(text);
             }
@@ -148,10 +148,10 @@ impl Summary {
             Event::Result { ok, text } => self.result = Some((*ok, text.clone())),
             Event::Complaint(line) => {
                 self.opening.complains(line);
-                self.asked_again.note(line);
+                let said = self.asked_again.note(line);
                 if is_limit(reported(line)) {
                     self.refusals = self.refusals.saturating_add(1);
-                } else if told(line) == Told::Else && !is_about_to_retry(line) && !is_trace(line) {
+                } else if said == Told::Else && !is_about_to_retry(line) && !is_trace(line) {
                     // Many programs log their work where others complain.
                     self.refusals = 0;
                 }

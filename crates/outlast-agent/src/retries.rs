@@ -296,7 +296,7 @@ mod tests {
     /// What a line comes to that is said forty times.
     fn times(line: &str) -> u32 {
         let mut again = AskedAgain::default();
-        (0..40).for_each(|_| again.note(line));
+        (0..40).for_each(|_| _ = again.note(line));
         again.times()
     }
 

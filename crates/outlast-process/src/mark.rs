@@ -11,12 +11,9 @@ use crate::sys::procfs;
 
 /// The mark of everything with this marker: no number that anybody would set as a limit.
 pub(crate) fn of(marker: &str) -> u64 {
-    // FNV-1a: what was started by an older version of this program must be found by a newer one.
-    let hash = marker
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    // Infinity is the largest number, and files show none beyond an `i64`.
-    hash >> 2 | 1 << 61
+    // What was started by an older version of this program must be found by a newer one. Infinity is the largest number, and
+    // files show none beyond an `i64`.
+    outlast_core::hash::fnv1a(marker.as_bytes()) >> 2 | 1 << 61
 }
 
 /// Marks this process and all that it will start.

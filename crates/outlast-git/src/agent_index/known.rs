@@ -60,7 +60,9 @@ impl Contents {
     /// Remembers that it is `tree`, as which it was stored, and nothing else, if that is so.
     pub(crate) fn remember(&self, admin: &Path, reader: &Reader, cache: &Index, tree: ObjectId) -> Result<()> {
         let Self::Read { index, stamp: Some(stamp) } = self else { return Ok(()) };
-        if !index.is_plain() || tree::edits_between(reader, cache.tree(), tree)? != index.against(cache).edits {
+        let is_that = |edits: Edits| edits == index.against(cache).edits;
+        // What cannot be read is not remembered: the checkpoint stands without.
+        if !index.is_plain() || !tree::edits_between(reader, cache.tree(), tree).is_ok_and(is_that) {
             return Ok(());
         }
         let path = file(admin);
@@ -105,13 +107,6 @@ impl Contents {
             Self::Read { index, .. } => Some(index),
             Self::Known(_) => None,
         }
-    }
-}
-
-impl From<AgentIndex> for Contents {
-    /// One that is not remembered.
-    fn from(index: AgentIndex) -> Self {
-        Self::Read { index, stamp: None }
     }
 }
 

@@ -149,7 +149,7 @@ fn a_parked_agent_goes_on_at_once_when_a_person_says_so() {
     assert_eq!(world.provider.bill().total.refused, 1);
 }
 
-/// Two agents wait for hours, as long as their requests may be held; one works on, for as long as its gate is shut.
+/// Their requests may be held for hours, and their limit ends after seconds: only the memory is a reason to park them.
 #[test]
 fn where_memory_runs_short_agents_that_wait_are_parked_and_go_on_when_their_limit_ends() {
     let fault = Fault::Refuse { reason: RefusalKind::WindowQuota, seconds: Some(6) };
